@@ -83,7 +83,9 @@ JAPANESE = login(
     outcome=replace(LOGIN, quote="Cookie のパスが変わりました。Cookie を削除するか更新してください。"),
     conversation=(
         turn("octocat", at(2026, 4, 20), "更新してから、いつもログイン画面に戻ります。"),
-        turn("monalisa", at(2026, 5, 3), "Cookie のパスが変わりました。Cookie を削除するか更新してください。", "MEMBER"),
+        turn(
+            "monalisa", at(2026, 5, 3), "Cookie のパスが変わりました。Cookie を削除するか更新してください。", "MEMBER"
+        ),
     ),
 )  # fmt: skip
 

@@ -135,8 +135,13 @@ class Post:
         return self.slot == COMMENT
 
     @property
-    def is_notice(self) -> bool:
-        return self.slot.startswith(NOTICE)
+    def is_reply(self) -> bool:
+        return replied_to(self.slot) is not None
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is something else: a release notice, or what a later version writes."""
+        return not (self.is_comment or self.is_reply)
 
     @property
     def is_promised(self) -> bool:
@@ -146,7 +151,7 @@ class Post:
     @property
     def is_over(self) -> bool:
         """Whether nothing needs to be known of it any more: a reply that shows nothing now."""
-        return replied_to(self.slot) is not None and not (self.shows or self.others)
+        return self.is_reply and not (self.shows or self.others)
 
     def showing(self, other: Post | None) -> Post:
         """The post with what the ``other`` shows; None for nothing."""
@@ -167,7 +172,8 @@ class ThreadPosts:
         return next((post for post in self.posts if post.slot == slot), None)
 
     def notices(self) -> Iterator[Post]:
-        return (post for post in self.posts if post.is_notice)
+        """The release notices."""
+        return (post for post in self.posts if post.slot.startswith(NOTICE))
 
 
 @dataclass(frozen=True, slots=True)

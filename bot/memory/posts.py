@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 
-from bot.domain.post import Post, PostKey, Renewal, ThreadPosts
+from bot.domain.post import COMMENT, Post, PostKey, Renewal, ThreadPosts, replied_to
 from bot.domain.thread import Record, ThreadId
 from bot.memory.merge import later_post, newest_posts, slot_order
 from bot.memory.records import sort_key
@@ -21,8 +21,8 @@ def outdated_posts(every: Collection[ThreadPosts], records: Mapping[ThreadId, Re
 
 
 def is_renewed(key: PostKey) -> bool:
-    """Whether this post is composed again when a thread in it changes. A release notice is not."""
-    return not key.slot.startswith("notice:")
+    """Whether this post is composed again when a thread in it changes: a comment or a reply."""
+    return key.slot == COMMENT or replied_to(key.slot) is not None
 
 
 class StagedPosts:

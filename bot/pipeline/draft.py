@@ -30,12 +30,13 @@ class Draft:
     """The text planned for a slot of a thread. ``text`` is empty if nothing should stand there.
 
     ``before`` is the post as memory has it, ``own`` what stands on GitHub, as far as this run looked. ``is_skipped``:
-    the rules leave this thread alone, whatever comment it has. ``waits``: why it is left to a later run. ``removed``: a
-    person deleted our post. ``fault``: the error that kept us from looking. ``renews``: the post is written again
-    because a thread in it changed; none is created. ``quotes`` are the marks of the quoted messages, ``shows_too`` are
-    threads that it shows besides those in its context. ``is_false``: what stands quotes something that its author took
-    back, or shows an issue of another repository that may no longer be shown here. ``why`` is the reason for the job
-    summary, "" for that of the answer.
+    the rules leave this thread alone, whatever comment it has. ``waits``: why it is left to a later run; for a comment
+    memory keeps a promise, everything else is planned anew by its room. ``removed``: a person deleted our post.
+    ``fault``: the error that kept us from looking. ``renews``: the post is written again because a thread in it
+    changed; none is created. ``quotes`` are the ids of the quoted texts, ``shows_too`` are threads that it shows
+    besides those in its context. ``is_false``: what stands quotes something that its author took back, or shows an
+    issue of another repository that may no longer be shown here. ``why`` is the reason for the job summary, "" for that
+    of the answer.
     """
 
     thread: Thread

@@ -50,9 +50,9 @@ def fetch_changes(event: Event, run: Tools) -> Facts:
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *own_ids, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
     stored, comments = dict(memory.whole_records(ids)), memory.state.comments(ids)
-    notified = (key for key, thread in memory.state.posts(ids).items() if any(thread.notices()))
+    more_posts = (key for key, thread in memory.state.posts(ids).items() if any(post.slot for post in thread.posts))
     known = replace(
-        _known_issues(stored, comments, [*memory.requests(ids), *notified]), touched=_touched_threads(event)
+        _known_issues(stored, comments, [*memory.requests(ids), *more_posts]), touched=_touched_threads(event)
     )
     to_read = [issue for issue in listed if _is_wanted(issue, stored, run)]
     updates = catch_up(run.forge, run.own, known, to_read, since)
@@ -82,13 +82,13 @@ def fetch_changes(event: Event, run: Tools) -> Facts:
 
 
 def _known_issues(
-    stored: Mapping[ThreadId, Record], comments: Mapping[ThreadId, Post], with_requests: Iterable[ThreadId]
+    stored: Mapping[ThreadId, Record], comments: Mapping[ThreadId, Post], unsure: Iterable[ThreadId]
 ) -> KnownIssues:
-    """What memory knows about threads and our comments on them. On threads ``with_requests`` or release notices we may
-    have other comments, even replies to comments that are gone by now."""
+    """What memory knows about threads and our comments on them. On the ``unsure`` ones we may have replies or notices,
+    even replies to comments that are gone by now."""
     stands = {key: 1 for key, post in comments.items() if post.state in ("said", "withdrawn")}
     promised = frozenset(key for key, post in comments.items() if post.state == "pending" and post.content)
-    return KnownIssues(stored, stands, frozenset(with_requests), promised)
+    return KnownIssues(stored, stands, frozenset(unsure), promised)
 
 
 def _touched_threads(event: Event) -> frozenset[ThreadId]:

@@ -285,10 +285,10 @@ def _changes_after(deleted: Collection[PostKey], key: ThreadId, run: Tools) -> C
 
 
 def _without_thread(post: Post, key: ThreadId, run: Tools) -> Post:
-    """The post as deleted. A comment may be written again without the thread; a notice may not."""
+    """The post as deleted. A comment may be written again without the thread; a note may not."""
     return replace(
         post,
-        state="removed" if post.is_notice else "silent",
+        state="removed" if post.is_note else "silent",
         reason=SHOWED_FORGOTTEN,
         content="",
         comment_id=None,

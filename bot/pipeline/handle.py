@@ -67,21 +67,27 @@ def handle_event(event: Event, run: Tools) -> Handled:
     house.each(lambda room: room.look())
     run.on_stage("plan")
     house.each(lambda room: facts.drafts.extend(room.plan()))
-    promised = promise(facts.drafts, run)
+    drafts = [permitted(draft, run) for draft in facts.drafts]
+    promised = promise(drafts, run)
     run.memory.stage(Changes(posts=tuple(promised.values())))
     run.on_stage("push")
     run.memory.commit(_commit_message(event))
     if facts.is_first:
         _note_first_run(run)
     run.on_stage("say")
-    drafts = still_ours(facts.drafts, run)
-    settlements = [carry_out(draft, promised.get(draft.key), run) for draft in drafts]
+    settlements = [carry_out(draft, promised.get(draft.key), run) for draft in still_ours(drafts, run)]
     house.each(lambda room: room.settle(settlements), is_stored=True)
     if posts := _settled_posts(settlements, run.now):
         run.memory.stage(Changes(posts=posts))
     if run.memory.has_staged:
         run.memory.commit("Keep what became of the comments")
     return Handled([settlement.result for settlement in settlements], house.error)
+
+
+def permitted(draft: Draft, run: Tools) -> Draft:
+    """The draft, left to a later run if this one may only take out what may no longer be shown."""
+    is_held = run.muted and not (draft.is_left or draft.takes_out)
+    return replace(draft, waits=run.muted) if is_held else draft
 
 
 def promise(drafts: Iterable[Draft], run: Tools) -> dict[PostKey, Post]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from bot.domain.post import Post, replied_to
+from bot.domain.post import Post
 from bot.domain.thread import Kind, ThreadId
 from bot.github.threads import OwnComment
 from bot.pipeline.draft import DELETED, EDITED, WITHDRAWN_FINGERPRINT, Draft, facts_in, is_unedited
@@ -96,7 +96,7 @@ def settled_post(draft: Draft, promised: Post, result: CommentResult, now: datet
     if result.error:
         tried = replace(promised, reason=result.reason, trying_since=None)
         return replace(tried, revised_at=now) if is_comment and tried != promised else None
-    is_seen_later = replied_to(draft.slot) is not None or (is_comment and draft.thread.kind is not Kind.DISCUSSION)
+    is_seen_later = promised.is_reply or (is_comment and draft.thread.kind is not Kind.DISCUSSION)
     return written_post(draft, promised, result) if draft.renews or not is_seen_later else None
 
 

@@ -91,9 +91,9 @@ def _take_step(draft: Draft, promised: Post | None, result: CommentResult, run: 
     number = draft.thread.id
     if not isinstance(number, int):
         return replace(result, reason="threads from elsewhere have no comments")
-    own = draft.own or _standing_now(draft, promised, run)
-    is_removed = draft.removed or (own is None and bool(draft.slot and draft.before and draft.before.comment_id))
-    step, forge = next_step(replace(draft, removed=is_removed), own), run.comments_on(number)
+    draft = _with_standing(draft, promised, run)
+    own = draft.own
+    step, forge = next_step(draft, own), run.comments_on(number)
     match step.action:
         case Action.CREATE:
             return _create(draft, number, result, run)
@@ -109,15 +109,22 @@ def _take_step(draft: Draft, promised: Post | None, result: CommentResult, run: 
     return replace(result, action=action, reason=step.why or result.reason, comment=own if draft.text else None)
 
 
-def _standing_now(draft: Draft, promised: Post | None, run: Tools) -> OwnComment | None:
-    """What stands in a slot other than the comment's, which was looked for when it was planned. A new post is looked
-    for only if this run took so long that another one may have written it."""
-    number = draft.thread.id
+def _with_standing(draft: Draft, promised: Post | None, run: Tools) -> Draft:
+    """The draft with what stands in its slot, unless it is a comment: that was looked for when it was planned. A new
+    post is looked for only if an earlier run promised it, or if this run took so long that another may have written it.
+    """
+    number, before = draft.thread.id, draft.before
     if draft.slot == COMMENT or draft.removed or not isinstance(number, int):
-        return None
-    comment_id = draft.before.comment_id if draft.before else None
+        return draft
+    if before and before.is_promised:
+        own, was_removed = find_promised(number, before.at, run.comments_on(number), run.own, draft.slot)
+        return replace(draft, own=own, removed=was_removed)
+    comment_id = before.comment_id if before else None
     is_late = promised is not None and not is_in_progress(promised.trying_since, run.current_time())
-    return find_own(number, run, draft.slot, comment_id) if draft.renews or comment_id or is_late else None
+    if not (draft.renews or comment_id or is_late):
+        return draft
+    own = find_own(number, run, draft.slot, comment_id)
+    return replace(draft, own=own, removed=own is None and comment_id is not None)
 
 
 def _create(draft: Draft, number: int, result: CommentResult, run: Tools) -> CommentResult:

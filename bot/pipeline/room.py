@@ -33,7 +33,8 @@ class Room:
         self.facts, self.run = facts, run
 
     def look(self) -> None:
-        """Learn what this feature has to know, and stage it in memory."""
+        """Learn what this feature has to know, and stage it in memory. Threads that changed are read before, by
+        `fetch_changes`: what is read here is not among ``facts.updates``."""
 
     def plan(self) -> list[Draft]:
         """Decide what should stand where; ``facts.drafts`` has what earlier rooms decided. Writes nothing to GitHub."""

@@ -11,7 +11,7 @@ import pytest
 from bot.comment.marker import fingerprint, marker, seal
 from bot.comment.render import Renderer
 from bot.domain.answer import Context, Match, Silent, Speak
-from bot.domain.post import notice_slot, reply_slot
+from bot.domain.post import Post, notice_slot, reply_slot
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
@@ -22,7 +22,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock
 from bot.pipeline.draft import DELETED, EDITED, SAME, SWITCHED_OFF, WITHDRAWN_FINGERPRINT, Action, Draft, next_step
-from bot.pipeline.handle import still_ours
+from bot.pipeline.handle import permitted, still_ours
 from bot.pipeline.reconcile import CommentResult, find_own, find_promised, reconcile
 from bot.pipeline.tools import Tools
 from bot.settings.schema import Settings
@@ -324,3 +324,29 @@ def test_what_another_run_promised_meanwhile_is_left_to_it(issue: PlannedIssue) 
     assert [draft.slot for draft in still_ours(drafts, issue.context)] == ["", notice_slot("#57")]
     memory.is_outdated = True
     assert [draft.is_left for draft in still_ours(drafts, issue.context)] == [True]
+
+
+@pytest.mark.parametrize("slot", [reply_slot(77), notice_slot("#57")])
+@pytest.mark.parametrize("state", ["missing", "standing", "deleted"])
+def test_a_post_that_a_dead_run_promised_is_looked_for_before_it_is_written(
+    issue: PlannedIssue, slot: str, state: str
+) -> None:
+    text = seal(f"{marker(slot=slot)}\nReleased.", "f" * 16)
+    if state != "missing":
+        posted = issue.github.comment(issue.number, BOT, text, at=NOW)
+        if state == "deleted":
+            issue.github.delete_comment(posted, at=NOW + timedelta(minutes=1))
+    before = Post(issue.number, "pending", NOW - timedelta(minutes=5), slot, content="f" * 16)
+    result = issue.result(Draft(issue.thread, Silent("it is due"), slot, text, before=before))
+    expected = {"missing": ("created", "replied"), "standing": ("unchanged",), "deleted": ("silent",)}
+    assert result.action in expected[state]
+    assert len(issue.texts) == (0 if state == "deleted" else 1)
+
+
+def test_a_run_that_may_not_post_leaves_every_post_to_a_later_one(issue: PlannedIssue) -> None:
+    muted = replace(issue.context, muted="the settings are invalid")
+    false = replace(issue.plan(None, TEXT), **FALSE)
+    for draft in (issue.plan(), replace(issue.plan(), slot=notice_slot("#57"))):
+        assert permitted(draft, muted).waits == "the settings are invalid"
+        assert permitted(draft, issue.context) == draft
+    assert permitted(false, muted) == false, "it takes out what may no longer be shown"
