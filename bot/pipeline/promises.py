@@ -16,8 +16,8 @@ from bot.pipeline.reconcile import CommentResult
 def promised_post(draft: Draft, now: datetime, mode: str, since: datetime | None = None) -> Post | None:
     """The post to store before a draft is carried out; None if there is nothing to store.
 
-    ``now`` is when the run began. Other runs leave a reply or a notice to this one for a while from ``since`` on, the
-    present moment (None: ``now``).
+    ``now`` is when the run began. Other runs leave a notice to this one for a while from ``since`` on, the present
+    moment (None: ``now``), as a run may post many.
     """
     if draft.slot:
         return _promised_other(draft, now, mode, since or now)
@@ -76,8 +76,9 @@ def _promised_other(draft: Draft, now: datetime, mode: str, since: datetime) -> 
         return before and replace(before, state="said", at=now, revised_at=now, trying_since=now)
     if not draft.text:
         return None
-    at = before.at if before else now
-    return replace(draft.post("pending", at), trying_since=since, revised_at=since if before else None)
+    post = draft.post("pending", before.at if before else now)
+    since = since if post.is_note else now
+    return replace(post, trying_since=since, revised_at=since if before else None)
 
 
 def settled_post(draft: Draft, promised: Post, result: CommentResult, now: datetime) -> Post | None:
