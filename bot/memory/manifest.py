@@ -36,7 +36,7 @@ from bot.memory.records import canonical, sort_key
 Item = TypeVar("Item")
 Default = TypeVar("Default")
 
-FORMAT = 1
+FORMAT = 2
 """What this version writes, and all that it reads."""
 
 UPGRADE_HINT = (

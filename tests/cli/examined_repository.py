@@ -140,4 +140,4 @@ def threads(count: int) -> list[Thread]:
 
 def with_newer_format(data: bytes) -> bytes:
     """The manifest as a future version would write it."""
-    return json.dumps(json.loads(data) | {"format": 2}).encode()
+    return json.dumps(json.loads(data) | {"format": 3}).encode()

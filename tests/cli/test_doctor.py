@@ -188,7 +188,7 @@ FAULTS: dict[str, Fault] = {
         _set_newer_format,
         "format",
         "error",
-        "format 2, which a newer Precedent wrote; this one",
+        "format 3, which a newer Precedent wrote; this one",
         "`git pull` there",
     ),
     "index damaged": (_delete_index_file, "index", "warning", "damaged: index/", "rebuild"),

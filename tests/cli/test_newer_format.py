@@ -17,7 +17,7 @@ from tests.cli.program_result import Run
 from tests.memory.samples import issue, remember
 
 LINE = (
-    "the memory has format 2, which a newer Precedent wrote; this one reads only 1; "
+    "the memory has format 3, which a newer Precedent wrote; this one reads only 2; "
     "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
 )
 

@@ -53,7 +53,7 @@ def test_bytes_are_loaded_or_refused_in_one_line(data: bytes) -> None:
         assert re.fullmatch(".{0,2000}", refusal_of(load, data)), "an error of more than a line"
 
 
-@fuzz(inputs.json_lines(lambda: [json.dumps(seeds.manifest()).encode(), b'{"format": 2}']), ValueError, ForeignFormat)
+@fuzz(inputs.json_lines(lambda: [json.dumps(seeds.manifest()).encode(), b'{"format": 3}']), ValueError, ForeignFormat)
 def test_a_manifest_is_written_as_it_was_read(data: bytes) -> None:
     manifest = decode_manifest(data)
     assert decode_manifest(encode_manifest(manifest)) == manifest

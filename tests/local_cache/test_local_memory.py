@@ -478,7 +478,7 @@ def test_an_unreadable_branch_leaves_the_local_memory(checkout: Path, remote: Pa
         with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
             assert ids(local_memory, "login loop cookie")[0] == 48
             assert "the place for the memory has 'notes.txt'" in local_memory.note
-    commit(remote, {"manifest.json": ("100644", b'{"format": 2}')})
+    commit(remote, {"manifest.json": ("100644", b'{"format": 3}')})
     with pytest.raises(ForeignFormat), open_memory(MemoryOptions(checkout, refresh=True)):
         pytest.fail("the memory as last fetched would hide that this version is too old")
 

@@ -268,7 +268,7 @@ def test_a_link_to_foreign_files_is_refused_and_removed(full: StoredMemory, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"\xff", b'{"format": 1, "threads": -1}', b'{"format": 1, "threads": "many"}', None]
+    "data", [b"", b"{", b"[]", b"\xff", b'{"format": 2, "threads": -1}', b'{"format": 2, "threads": "many"}', None]
 )
 def test_memory_without_a_manifest_is_read_and_counted_again(full: StoredMemory, data: bytes | None) -> None:
     full.put({"manifest.json": data})

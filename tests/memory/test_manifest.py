@@ -172,13 +172,13 @@ def test_another_format_is_refused_in_one_short_line_with_the_way_out(stored_for
         decode_manifest(f'{{"format": {stored_format}}}'.encode())
     message = str(caught.value)
     assert description in message
-    assert ("git pull" if "newer" in description else "this one reads only 1; delete the branch") in message
+    assert ("git pull" if "newer" in description else "this one reads only 2; delete the branch") in message
     assert message.isprintable()
     assert len(message) < 230
 
 
 def test_a_cursor_without_a_zone_is_read_as_utc() -> None:
-    assert decode_manifest(b'{"format": 1, "cursor": "2020-01-01T05:00:00"}').cursor == at(5)
+    assert decode_manifest(b'{"format": 2, "cursor": "2020-01-01T05:00:00"}').cursor == at(5)
 
 
 def test_every_difference_between_the_folder_and_the_manifest_is_found(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_memory_whose_message_index_is_not_known_gets_one_with_a_rebuild(
               {"files": {}, "layout": 1, "behind": []}]
 )  # fmt: skip
 def test_malformed_message_files_in_a_manifest_count_as_no_index(value: object) -> None:
-    fields = json.loads(encode_manifest(replace(decode_manifest(b'{"format": 1}'), messages=MessageFiles())))
+    fields = json.loads(encode_manifest(replace(decode_manifest(b'{"format": 2}'), messages=MessageFiles())))
     assert decode_manifest(json.dumps(fields).encode()).messages == MessageFiles()
     assert decode_manifest(json.dumps(fields | {"messages": value}).encode()).messages is None
 

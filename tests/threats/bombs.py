@@ -71,7 +71,7 @@ def empty_lines() -> Files:
 
 def long_manifest() -> Files:
     names = ",".join(f'"{number:x}":""' for number in range(1_000_000))
-    yield "manifest.json", f'{{"format":1,"index":{{{names}}}}}'.encode()[:LARGE]
+    yield "manifest.json", f'{{"format":2,"index":{{{names}}}}}'.encode()[:LARGE]
 
 
 def large_index() -> Files:
