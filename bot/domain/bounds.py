@@ -1,4 +1,4 @@
-"""Bounds of stored values, written beside the fields that they limit: ``Annotated[str, MaxChars(200)]``.
+"""Bounds of stored values, written next to the fields that they limit: ``Annotated[str, MaxChars(200)]``.
 
 `bot.memory.codec` applies them to what it reads, as anybody who may push to a memory branch may have written it.
 """

@@ -1,4 +1,4 @@
-"""What the bot writes: a text of ours that stands, or should stand, somewhere on a thread."""
+"""What the bot writes: our texts that stand, or should stand, on threads."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def short_hash(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One text of ours on thread ``id``, as stored on the branch, with everything needed to keep it true.
+    """One of our texts on thread ``id``, as stored on the branch, with everything needed to keep it true.
 
     ``state`` is ``pending`` (stored, not yet seen on GitHub), ``said`` (it stands), ``silent`` (there is a reason for
     none), ``withdrawn``, or ``removed`` (a person deleted it: it is not posted again). ``at`` is when this text was

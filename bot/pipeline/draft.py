@@ -1,4 +1,4 @@
-"""A draft: a text of ours that should stand on a thread, as one run works it out; and what to do about it."""
+"""A draft: what should stand on a thread, as one run works it out; and what to do about it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Draft:
 
     ``before`` is the post as memory has it, ``own`` what stands on GitHub, as far as this run looked. ``is_skipped``:
     the rules leave this thread alone, whatever comment it has. ``waits``: why it is left to a later run; for a comment
-    memory keeps a promise, everything else is planned anew by its room. ``removed``: a person deleted our post.
+    memory keeps a promise, everything else is planned again by its room. ``removed``: a person deleted our post.
     ``fault``: the error that kept us from looking. ``renews``: the post is written again because a thread in it
     changed; none is created. ``quotes`` are the ids of the quoted texts, ``shows_too`` are threads that it shows
     besides those in its context. ``is_false``: what stands quotes something that its author took back, or shows an

@@ -103,7 +103,7 @@ def carry_out(draft: Draft, promised: Post | None, run: Tools) -> Settlement:
 
 def still_ours(drafts: Iterable[Draft], run: Tools) -> list[Draft]:
     """The drafts after the push. If two runs promised the same at once, only one of them posts it; if a thread was
-    forgotten meanwhile, a later run plans anew, as any draft may show it. Comments come first."""
+    forgotten meanwhile, a later run plans again, as any draft may show it. Comments come first."""
     memory, kept = run.memory, list[Draft]()
     for draft in drafts:
         is_taken = draft.key in memory.taken or replied_to(draft.slot) in memory.taken_requests

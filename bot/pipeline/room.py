@@ -24,7 +24,7 @@ class Room:
     """One feature, for one event. A new one overrides what it needs, and is named in `bot.pipeline.handle.ROOMS`.
 
     A room that raises is left out of what follows; the others go on. But if one that ``answers_events`` raises before
-    anything is stored, the run ends, and the next one begins anew, so that no event is lost.
+    anything is stored, the run ends, and the next one begins again, so that no event is lost.
     """
 
     answers_events = False

@@ -523,7 +523,8 @@ def test_a_crash_after_the_post_does_not_notify_twice(stage: Stage, deleted: boo
     stage.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
     release_amid_fault(stage)
     assert len(notices(stage)) == 1
-    assert stage.memory().state.posts([1])[1].notices[0].state == "pending"
+    (notice,) = stage.memory().state.posts([1])[1].notices()
+    assert notice.state == "pending"
     stage.git.faults.clear()
     if deleted:
         stage.github.clock.advance(60)
@@ -531,8 +532,8 @@ def test_a_crash_after_the_post_does_not_notify_twice(stage: Stage, deleted: boo
     run(stage, "schedule")
     run(stage, "schedule")
     assert len(notices(stage)) == (0 if deleted else 1)
-    state = stage.memory().state.posts([1])[1].notices[0].state
-    assert state == ("removed" if deleted else "said")
+    (notice,) = stage.memory().state.posts([1])[1].notices()
+    assert notice.state == ("removed" if deleted else "said")
 
 
 def test_a_notice_lost_between_the_push_and_the_post_is_posted_by_the_next_run(stage: Stage) -> None:
@@ -589,8 +590,8 @@ def test_forget_removes_the_notices_on_duplicates_that_name_the_issue(stage: Sta
     assert stage.act("workflow_dispatch", inputs={"run": "forget", "issue": "1"}) == 0
     assert [notices(stage, key) for key in (1, number, further)] == [[], [], []]
     records = stage.memory().state.posts([number, further])
-    assert [(notice.state, notice.original) for record in records.values() for notice in record.notices] == [
-        ("removed", None)
+    assert [(notice.state, notice.shows) for posts in records.values() for notice in posts.notices()] == [
+        ("removed", ())
     ] * 2
     publish_release(stage, "v2.3.1")
     assert [notices(stage, key) for key in (number, further)] == [[], []]
@@ -605,8 +606,8 @@ def test_forget_lists_only_notices_that_were_posted(stage: Stage) -> None:
     stage.github.clock.advance(3600)
     assert stage.act("workflow_dispatch", inputs={"run": "forget", "issue": "1"}) == 0
     assert "were deleted on" not in summary(stage)
-    (notice,) = stage.memory().state.posts([number])[number].notices
-    assert (notice.state, notice.original) == ("removed", None)
+    (notice,) = stage.memory().state.posts([number])[number].notices()
+    assert (notice.state, notice.shows) == ("removed", ())
 
 
 def test_a_day_without_releases_costs_no_additional_request(stage: Stage) -> None:
