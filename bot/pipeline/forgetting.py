@@ -294,7 +294,7 @@ def _without_thread(post: Post, key: ThreadId, run: Tools) -> Post:
         comment_id=None,
         matches=tuple(match for match in post.matches if match[0] != key),
         trying_since=None,
-        revised_at=run.now,
+        revised_at=max(run.now, (post.revised_at or post.at) + TOMBSTONE_OFFSET),
     ).showing(None)
 
 
