@@ -67,6 +67,19 @@ class PostKey(NamedTuple):
     thread: ThreadId
     slot: Slot = COMMENT
 
+    @property
+    def is_comment(self) -> bool:
+        return self.slot == COMMENT
+
+    @property
+    def is_reply(self) -> bool:
+        return replied_to(self.slot) is not None
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is something else, which is not composed again: a release notice."""
+        return not (self.is_comment or self.is_reply)
+
 
 def reply_slot(comment_id: int) -> str:
     return f"{REPLY}:{comment_id}"
@@ -131,19 +144,6 @@ class Post:
         return PostKey(self.id, self.slot)
 
     @property
-    def is_comment(self) -> bool:
-        return self.slot == COMMENT
-
-    @property
-    def is_reply(self) -> bool:
-        return replied_to(self.slot) is not None
-
-    @property
-    def is_note(self) -> bool:
-        """Whether it is something else: a release notice, or what a later version writes."""
-        return not (self.is_comment or self.is_reply)
-
-    @property
     def is_promised(self) -> bool:
         """Whether it is composed and promised, and nothing stands yet."""
         return self.state == "pending" and bool(self.content) and self.comment_id is None
@@ -151,7 +151,7 @@ class Post:
     @property
     def is_over(self) -> bool:
         """Whether nothing needs to be known of it any more: a reply that shows nothing now."""
-        return self.is_reply and not (self.shows or self.others)
+        return self.key.is_reply and not (self.shows or self.others)
 
     def showing(self, other: Post | None) -> Post:
         """The post with what the ``other`` shows; None for nothing."""

@@ -23,7 +23,7 @@ from bot.domain.changes import (
     Request,
     is_within,
 )
-from bot.domain.post import Post, Renewal, replied_to
+from bot.domain.post import Post, Renewal
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_key, parse_time, past_or_none, stamp, storable, time_or_none
 from bot.errors import StoreError
@@ -485,7 +485,7 @@ def limit_pending(
 def promised_posts(merged: Iterable[tuple[Post, Post | None]]) -> list[datetime]:
     """When the new comments and notices among these posts were promised, each after its state before; replies count
     with their requests."""
-    counted = ((post, before) for post, before in merged if replied_to(post.slot) is None)
+    counted = ((post, before) for post, before in merged if not post.key.is_reply)
     return [post.at for post, before in counted if post.is_promised and not (before and before.is_promised)]
 
 

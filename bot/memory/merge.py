@@ -85,7 +85,7 @@ def newest_posts(posts: Iterable[Post]) -> tuple[Post, ...]:
     """The posts on one thread in the order of their slots, without replies of which nothing needs to be known, and with
     at most MAX_NOTICES others."""
     kept = [post for post in posts if not post.is_over]
-    notes = sorted((post for post in kept if post.is_note), key=lambda post: (post.at, post.slot))
+    notes = sorted((post for post in kept if post.key.is_note), key=lambda post: (post.at, post.slot))
     dropped = {post.slot for post in notes[:-MAX_NOTICES]}
     return tuple(sorted((post for post in kept if post.slot not in dropped), key=lambda post: slot_order(post.slot)))
 

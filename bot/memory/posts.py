@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 
-from bot.domain.post import COMMENT, Post, PostKey, Renewal, ThreadPosts, replied_to
+from bot.domain.post import Post, PostKey, Renewal, ThreadPosts
 from bot.domain.thread import Record, ThreadId
 from bot.memory.merge import later_post, newest_posts, slot_order
 from bot.memory.records import sort_key
@@ -16,13 +16,8 @@ def outdated_posts(every: Collection[ThreadPosts], records: Mapping[ThreadId, Re
     for thread in every:
         record = records.get(thread.id)
         for key in thread.shown_by:
-            if record and key in written and written[key] <= record.revised_at and is_renewed(key):
+            if record and key in written and written[key] <= record.revised_at and not key.is_note:
                 yield Renewal(*key, thread.id, record.revised_at)
-
-
-def is_renewed(key: PostKey) -> bool:
-    """Whether this post is composed again when a thread in it changes: a comment or a reply."""
-    return key.slot == COMMENT or replied_to(key.slot) is not None
 
 
 class StagedPosts:
@@ -69,7 +64,7 @@ class StagedPosts:
         for thread in self.lookup(ids).values():
             for post in thread.posts:
                 self._list(post.key, post.shows, is_shown=False)
-                if post.is_comment and post.id not in forgotten:
+                if post.key.is_comment and post.id not in forgotten:
                     self._posts.setdefault(post.id, {})[post.slot] = post.showing(None)
                 else:
                     self._dropped.add(post.key)

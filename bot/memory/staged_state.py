@@ -33,7 +33,7 @@ from bot.memory.model_store import (
     read_ranking,
 )
 from bot.memory.paths import RECORD_FOLDER, record_path
-from bot.memory.posts import StagedPosts, is_renewed, outdated_posts
+from bot.memory.posts import StagedPosts, outdated_posts
 from bot.memory.records import encode_record, key_of_path, same_content, sort_key, sorted_record_paths, wins
 from bot.memory.shards import (
     CLUSTERS,
@@ -94,6 +94,10 @@ class StagedState:
         """Our posts on these threads, and the keys of the posts that show these threads."""
         return self._posts.lookup(ids)
 
+    def posts_on(self, key: ThreadId) -> ThreadPosts:
+        """Like `posts`, of one thread, which may have none."""
+        return self.posts([key]).get(key, ThreadPosts(key))
+
     def comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Post]:
         """The comment on each of these threads: what was said, promised, or why there is none."""
         return {key: post for key, thread in self.posts(ids).items() if (post := thread.post())}
@@ -119,8 +123,7 @@ class StagedState:
 
     def is_shown(self, key: ThreadId) -> bool:
         """Whether one of our posts shows this thread."""
-        thread = self.posts([key]).get(key)
-        return thread is not None and bool(thread.shown_by)
+        return bool(self.posts_on(key).shown_by)
 
     def every_thread_posts(self) -> list[ThreadPosts]:
         """Our posts on all threads, and where each thread is shown, in no order. Reads all shards of posts."""
@@ -394,9 +397,8 @@ class StagedState:
 
     def _queue_renewals(self, about: ThreadId, at: datetime, on: Iterable[ThreadId] | None = None) -> None:
         """Have the posts renewed that show this thread: all of them, or those ``on`` some threads."""
-        thread = self.posts([about]).get(about)
-        shown_by = filter(is_renewed, thread.shown_by if thread else ())
-        keys = [key for key in shown_by if on is None or key.thread in on]
+        shown_by = self.posts_on(about).shown_by
+        keys = [key for key in shown_by if not key.is_note and (on is None or key.thread in on)]
         if keys:
             self.manifest = self.manifest.with_renewals(Renewal(*key, about, at) for key in keys)
 
@@ -419,7 +421,7 @@ class StagedState:
 
     def _note_posts(self, posts: Iterable[Post]) -> None:
         merged = self._posts.put(filter(None, map(self._storable, posts)))
-        comments = {post.id: post for post, _ in merged if post.is_comment}
+        comments = {post.id: post for post, _ in merged if post.key.is_comment}
         promised = [key for key, post in comments.items() if post.state == "pending"]
         pending = next_pending(self.manifest.pending, promised, comments.keys() - set(promised))
         manifest = self.manifest.with_written(promised_posts(merged))
@@ -430,7 +432,7 @@ class StagedState:
         record = self._cached_record(post.id)
         if not isinstance(record, Tombstone):
             return post
-        return None if is_forgotten(record) or not post.is_comment else post.showing(None)
+        return None if is_forgotten(record) or not post.key.is_comment else post.showing(None)
 
     def _limit_pending(self, pending: tuple[ThreadId, ...]) -> tuple[ThreadId, ...]:
         """Keep the promises within the limit; settle the others, with a note."""

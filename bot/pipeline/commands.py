@@ -159,8 +159,7 @@ def _is_replied(stored: Request, run: Tools) -> bool:
     """Whether the request has a reply, or is to get one."""
     if stored.state == "pending":
         return True
-    posts = run.memory.state.posts([stored.id]).get(stored.id)
-    return posts is not None and posts.post(reply_slot(stored.comment_id)) is not None
+    return run.memory.state.posts_on(stored.id).post(reply_slot(stored.comment_id)) is not None
 
 
 def promised_request(plan: ReplyPlan, run: Tools) -> Request:
@@ -402,8 +401,8 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int = 0
 
 def _choices(request: ParsedRequest, run: Tools) -> list[str]:
     """The command with the number of each issue that our comments on the thread show, and its title."""
-    posts = run.memory.state.posts([request.thread.id]).get(request.thread.id)
-    shown = dict.fromkeys(key for post in (posts.posts if posts else ()) for key in post.shows)
+    posts = run.memory.state.posts_on(request.thread.id).posts
+    shown = dict.fromkeys(key for post in posts for key in post.shows)
     records = run.memory.records(key for key in shown if key != request.thread.id)
     issues = [
         record

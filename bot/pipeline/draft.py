@@ -101,7 +101,7 @@ class Draft:
     @property
     def standing_state(self) -> str:
         """``said`` or ``withdrawn`` if what stands needs no change, else ""."""
-        if self.own is None or next_step(self, self.own).action is not Action.LEAVE:
+        if self.own is None or next_step(self).action is not Action.LEAVE:
             return ""
         return "withdrawn" if is_withdrawn(self.own) else "said"
 
@@ -142,7 +142,7 @@ class Draft:
             others=tuple(other.key for other in self.context.organisation),
             pulls=tuple(pull for pull in self.context.pulls if pull.seen_at),
             question=self.question,
-            matches=matches if self.slot == COMMENT else (),
+            matches=matches if self.key.is_comment else (),
             votes=self.before.votes if self.before else (),
             release=self.before.release if self.before else "",
         )
@@ -162,8 +162,9 @@ class NextStep(NamedTuple):
     why: str = ""
 
 
-def next_step(draft: Draft, own: OwnComment | None) -> NextStep:
-    """Compare what should stand with what stands, ``own``. Asks nobody."""
+def next_step(draft: Draft) -> NextStep:
+    """Compare what should stand with what stands. Asks nobody."""
+    own = draft.own
     if own is None:
         if draft.removed or draft.renews:
             return NextStep(Action.LEAVE, DELETED)

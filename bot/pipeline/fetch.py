@@ -50,7 +50,9 @@ def fetch_changes(event: Event, run: Tools) -> Facts:
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *own_ids, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
     stored, comments = dict(memory.whole_records(ids)), memory.state.comments(ids)
-    more_posts = (key for key, thread in memory.state.posts(ids).items() if any(post.slot for post in thread.posts))
+    more_posts = (
+        key for key, thread in memory.state.posts(ids).items() if any(not post.key.is_comment for post in thread.posts)
+    )
     known = replace(
         _known_issues(stored, comments, [*memory.requests(ids), *more_posts]), touched=_touched_threads(event)
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.domain.answer import Context
 from bot.domain.changes import FORGET, Changes, Request
-from bot.domain.post import NOTICE, Post, PostKey, reply_slot
+from bot.domain.post import Post, PostKey, reply_slot
 from bot.domain.thread import FORGOTTEN, GHOST, Thread, ThreadId, Tombstone, is_forgotten
 from bot.errors import WorldError
 from bot.git.errors import RemoteRefused
@@ -152,11 +152,11 @@ def _repeated_requests(facts: Facts, run: Tools) -> list[ParsedRequest]:
 def _carry_out(stored: Request, run: Tools) -> ForgetResult | None:
     """Forget everywhere. None if another run took this request first."""
     stored = replace(stored, trying_since=run.now)
-    before = run.memory.state.posts([stored.id]).get(stored.id)
+    before = run.memory.state.posts_on(stored.id).posts
     refused = _forget_text(stored, run)
     if stored.comment_id in run.memory.taken_requests:
         return None
-    result = replace(_delete_posts(stored, before.posts if before else (), run), refused=refused)
+    result = replace(_delete_posts(stored, before, run), refused=refused)
     _note_result(stored, result, run)
     return result
 
@@ -180,19 +180,18 @@ def _delete_posts(stored: Request, before: Sequence[Post], run: Tools) -> Forget
 
     ``before`` are the posts on the thread itself, which memory has just forgotten.
     """
-    memory, posts = run.memory, run.memory.state.posts([stored.id]).get(stored.id)
-    shown_by = posts.shown_by if posts else ()
+    memory, shown_by = run.memory, run.memory.state.posts_on(stored.id).shown_by
     threads = list(dict.fromkeys([stored.id, *(key.thread for key in shown_by)]))
     busy = _keys_being_written(threads, before, run)
     is_busy, left = memory.has_moved or bool(busy) or _are_requests_handled(threads, run), ""
-    notices = {key for key in shown_by if key.slot.startswith(NOTICE) and key not in busy}
+    notes = {key for key in shown_by if key.is_note and key not in busy}
     deleted = list[PostKey]()
     try:
         for key in threads:
             deleted += _delete_on_thread(key, stored, frozenset(shown_by) - busy, run)
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
-    memory.stage(_changes_after({*deleted, *notices}, stored.id, run))
+    memory.stage(_changes_after({*deleted, *notes}, stored.id, run))
     keys = tuple(key.thread for key in deleted)
     pointing = tuple(_find_referring(stored.id, run))
     return ForgetResult(keys, pointing, left=left or (OTHER_RUN_WRITING if is_busy else ""), waits=is_busy)
@@ -288,7 +287,7 @@ def _without_thread(post: Post, key: ThreadId, run: Tools) -> Post:
     """The post as deleted. A comment may be written again without the thread; a note may not."""
     return replace(
         post,
-        state="removed" if post.is_note else "silent",
+        state="removed" if post.key.is_note else "silent",
         reason=SHOWED_FORGOTTEN,
         content="",
         comment_id=None,

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from bot.domain.changes import Changes
-from bot.domain.post import COMMENT, Post, PostKey, replied_to
+from bot.domain.post import Post, PostKey, replied_to
 from bot.github.events import Event
 from bot.pipeline.clusters import Clusters
 from bot.pipeline.commands import Commands
@@ -109,9 +109,9 @@ def still_ours(drafts: Iterable[Draft], run: Tools) -> list[Draft]:
         is_taken = draft.key in memory.taken or replied_to(draft.slot) in memory.taken_requests
         if not (memory.is_outdated or is_taken):
             kept.append(draft)
-        elif draft.slot == COMMENT:
+        elif draft.key.is_comment:
             kept.append(replace(draft, waits="another run that began meanwhile answers it", fault=None))
-    return sorted(kept, key=lambda draft: draft.slot != COMMENT)
+    return sorted(kept, key=lambda draft: not draft.key.is_comment)
 
 
 def _settled_posts(settlements: Iterable[Settlement], now: datetime) -> tuple[Post, ...]:

@@ -19,7 +19,7 @@ def promised_post(draft: Draft, now: datetime, mode: str, since: datetime | None
     ``now`` is when the run began. Other runs leave a notice to this one for a while from ``since`` on, the present
     moment (None: ``now``), as a run may post many.
     """
-    if draft.slot:
+    if not draft.key.is_comment:
         return _promised_other(draft, now, mode, since or now)
     before, post = draft.before, _promised_comment(draft, now, mode)
     if before is None:
@@ -77,7 +77,7 @@ def _promised_other(draft: Draft, now: datetime, mode: str, since: datetime) -> 
     if not draft.text:
         return None
     post = draft.post("pending", before.at if before else now)
-    since = since if post.is_note else now
+    since = since if post.key.is_note else now
     return replace(post, trying_since=since, revised_at=since if before else None)
 
 
@@ -88,7 +88,7 @@ def settled_post(draft: Draft, promised: Post, result: CommentResult, now: datet
     them. GitHub does not say which comments of a discussion were deleted, so a missing one is noticed only if its id is
     known.
     """
-    is_comment = not draft.slot
+    is_comment = draft.key.is_comment
     if result.is_refused and draft.renews and not is_comment:
         return replace(promised, trying_since=None)
     if result.is_refused:
@@ -97,7 +97,7 @@ def settled_post(draft: Draft, promised: Post, result: CommentResult, now: datet
     if result.error:
         tried = replace(promised, reason=result.reason, trying_since=None)
         return replace(tried, revised_at=now) if is_comment and tried != promised else None
-    is_seen_later = promised.is_reply or (is_comment and draft.thread.kind is not Kind.DISCUSSION)
+    is_seen_later = draft.key.is_reply or (is_comment and draft.thread.kind is not Kind.DISCUSSION)
     return written_post(draft, promised, result) if draft.renews or not is_seen_later else None
 
 
@@ -114,7 +114,7 @@ def written_post(draft: Draft, promised: Post, result: CommentResult) -> Post | 
         comment_id=result.comment.id if result.comment else promised.comment_id,
         revised_at=promised.revised_at,
     )
-    is_settled = promised.state != "pending" and not draft.slot
+    is_settled = promised.state != "pending" and draft.key.is_comment
     return None if is_settled and written.shows == promised.shows else written
 
 

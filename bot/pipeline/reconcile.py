@@ -10,7 +10,7 @@ from typing import Any
 from bot.comment.marker import seal
 from bot.comment.render import withdrawal_text
 from bot.domain.answer import Context, Match
-from bot.domain.post import COMMENT, Post, replied_to
+from bot.domain.post import COMMENT, Post
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_time
 from bot.github.budget import MAX_CLOCK_SKEW
@@ -81,7 +81,7 @@ def reconcile(draft: Draft, run: Tools, promised: Post | None = None) -> Comment
 
 
 def _preview(draft: Draft, result: CommentResult) -> CommentResult:
-    step = next_step(draft, draft.own)
+    step = next_step(draft)
     if step.action is Action.LEAVE:
         return replace(result, reason=step.why or result.reason)
     return replace(result, action="would say") if draft.text else result
@@ -93,7 +93,7 @@ def _take_step(draft: Draft, promised: Post | None, result: CommentResult, run: 
         return replace(result, reason="threads from elsewhere have no comments")
     draft = _with_standing(draft, promised, run)
     own = draft.own
-    step, forge = next_step(draft, own), run.comments_on(number)
+    step, forge = next_step(draft), run.comments_on(number)
     match step.action:
         case Action.CREATE:
             return _create(draft, number, result, run)
@@ -114,7 +114,7 @@ def _with_standing(draft: Draft, promised: Post | None, run: Tools) -> Draft:
     post is looked for only if an earlier run promised it, or if this run took so long that another may have written it.
     """
     number, before = draft.thread.id, draft.before
-    if draft.slot == COMMENT or draft.removed or not isinstance(number, int):
+    if draft.key.is_comment or draft.removed or not isinstance(number, int):
         return draft
     if before and before.is_promised:
         own, was_removed = find_promised(number, before.at, run.comments_on(number), run.own, draft.slot)
@@ -129,7 +129,7 @@ def _with_standing(draft: Draft, promised: Post | None, run: Tools) -> Draft:
 
 def _create(draft: Draft, number: int, result: CommentResult, run: Tools) -> CommentResult:
     """Write it. If GitHub's answer is lost, look for it instead of writing it again. Raises ForgeError."""
-    action = "created" if replied_to(draft.slot) is None else "replied"
+    action = "replied" if draft.key.is_reply else "created"
     try:
         return replace(result, action=action, comment=run.comments_on(number).create_comment(number, draft.text))
     except Unreachable:

@@ -76,10 +76,12 @@ class Renewals(Room):
 
     def _renew(self, key: PostKey) -> Draft | None:
         run, memory = self.run, self.run.memory
-        thread, posts = memory.whole_records([key.thread]).get(key.thread), memory.state.posts([key.thread])
-        post = posts[key.thread].post(key.slot) if key.thread in posts else None
+        thread, post = (
+            memory.whole_records([key.thread]).get(key.thread),
+            memory.state.posts_on(key.thread).post(key.slot),
+        )
         draft: Draft | None = None
-        if post and isinstance(thread, Thread) and post.is_comment:
+        if post and isinstance(thread, Thread) and key.is_comment:
             draft = draft_again(thread, frozenset(renewal.about for renewal in self.owed[key]), self.facts, run)
         elif post and isinstance(thread, Thread):
             if _is_reply_in_progress(post, thread, run):

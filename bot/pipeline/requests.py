@@ -214,10 +214,10 @@ def _find_settled(
     if not stored_requests or not isinstance(thread.id, int):
         return settled, ()
     items = run.comments_on(thread.id).timeline(thread.id)
-    comments, posts = comments_of(items), run.memory.state.posts([thread.id]).get(thread.id)
+    comments, posts = comments_of(items), run.memory.state.posts_on(thread.id)
     for stored in stored_requests:
         slot = reply_slot(stored.comment_id)
-        own, post = find_post(comments, slot, run.own), posts.post(slot) if posts else None
+        own, post = find_post(comments, slot, run.own), posts.post(slot)
         if own or was_deleted(items, stored.trying_since or stored.at):
             settled.append(replace(close_request(stored), state="done"))
             if post and own:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TypeGuard
 
 from bot.domain.kinds import Kind
+from bot.domain.post import COMMENT
 from bot.errors import PrecedentError, StoreError, UnreadableFile, WorldError
 from bot.files import DiskFault
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
@@ -428,7 +429,7 @@ class RepositoryRun:
 
     def _judge_undone(self, group: DeliveryGroup, renewed: Iterable[CommentResult]) -> DeliveryGroup:
         """Judge the deliveries whose comments still show what must be withdrawn. Returns the group without them."""
-        undone = {each.id: each for each in renewed if each.is_undone and not each.slot}
+        undone = {each.id: each for each in renewed if each.is_undone and each.slot == COMMENT}
         for number in undone.keys() & group.event.numbers:
             error = undone[number].error or WorldError(undone[number].reason)
             self._apply_error(error)

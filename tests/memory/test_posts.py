@@ -54,11 +54,11 @@ def store_posts(memory: Memory, *posts: Post) -> None:
 
 
 def posts_on(memory: Memory, key: ThreadId) -> tuple[Post, ...]:
-    return memory.state.posts([key]).get(key, ThreadPosts(key)).posts
+    return memory.state.posts_on(key).posts
 
 
 def shown_by(memory: Memory, key: ThreadId) -> tuple[PostKey, ...]:
-    return memory.state.posts([key]).get(key, ThreadPosts(key)).shown_by
+    return memory.state.posts_on(key).shown_by
 
 
 def owed_renewals(memory: Memory) -> list[tuple[ThreadId, str, ThreadId]]:
@@ -355,8 +355,8 @@ def test_the_newest_notices_of_a_thread_are_kept_beside_all_other_posts() -> Non
     other = [replace(ON_9, id=3), replace(REPLY, id=3)]
     many = [Post(3, "said", at(1 + number), notice_slot(f"#{number}")) for number in range(MAX_NOTICES + 5)]
     kept = newest_posts([*reversed(many), *other])
-    assert {post for post in kept if post.is_note} == {*many[5:]}
-    assert [post for post in kept if not post.is_note] == other
+    assert {post for post in kept if post.key.is_note} == {*many[5:]}
+    assert [post for post in kept if not post.key.is_note] == other
     assert newest_posts(sorted(kept, key=lambda post: post.at)) == kept
 
 

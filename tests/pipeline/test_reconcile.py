@@ -297,7 +297,7 @@ TABLE = {  # nothing, deleted, the same, other words, other facts, withdrawn, ed
 def test_the_step_that_makes_a_draft_stand(draft: str, standing: str, step: tuple[Action, str]) -> None:
     text, is_deleted = STANDING[standing], standing == "deleted"
     own = None if text is None else OwnComment(5, text)
-    assert next_step(replace(DRAFTS[draft], removed=is_deleted), own) == step
+    assert next_step(replace(DRAFTS[draft], removed=is_deleted, own=own)) == step
 
 
 @pytest.mark.parametrize("standing", STANDING)
@@ -305,11 +305,11 @@ def test_the_step_that_makes_a_draft_stand(draft: str, standing: str, step: tupl
 def test_a_step_leads_to_a_state_that_needs_no_other(standing: str, slot: str) -> None:
     for draft in DRAFTS.values():
         own = None if (text := STANDING[standing]) is None else OwnComment(5, text)
-        step = next_step(replace(draft, slot=slot), own)
+        step = next_step(replace(draft, slot=slot, own=own))
         if step.action is Action.LEAVE or (step.action is Action.WITHDRAW and draft.text):  # what it said was false
             continue
         written = STANDING["withdrawn"] if step.action is Action.WITHDRAW else draft.text
-        assert next_step(replace(draft, slot=slot), OwnComment(5, written or "")).action is Action.LEAVE
+        assert next_step(replace(draft, slot=slot, own=OwnComment(5, written or ""))).action is Action.LEAVE
 
 
 def test_what_another_run_promised_meanwhile_is_left_to_it(issue: PlannedIssue) -> None:
