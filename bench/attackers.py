@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from bot.domain.thread import Message, Thread
-from bot.reading.signals import find_identifiers, read_signals
+from bot.reading.signals import find_errors, find_files, find_identifiers
 from bot.reading.word_lists import COMMON_WORDS
 
 FIRST_NUMBER = 10_000_000
@@ -54,8 +54,7 @@ def stuffed(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
 
 
 def _rare_parts(text: str) -> tuple[str, ...]:
-    signals = read_signals(text)
-    return (*signals.errors[:4], *signals.files[:4], *find_identifiers(text)[:12])
+    return (*find_errors(text)[:4], *find_files(text)[:4], *find_identifiers(text)[:12])
 
 
 def rare(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:

@@ -37,7 +37,7 @@ class Room:
         `fetch_changes`: what is read here is not among ``facts.updates``."""
 
     def plan(self) -> list[Draft]:
-        """Decide what should stand where; ``facts.drafts`` has what earlier rooms decided. Writes nothing to GitHub."""
+        """Decide what should stand where; ``facts.drafts`` has what earlier rooms decided. Posts nothing."""
         return []
 
     def settle(self, settlements: Sequence[Settlement]) -> None:

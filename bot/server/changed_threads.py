@@ -28,7 +28,7 @@ def changed_threads(base: Snapshot, edits: Edits) -> set[int]:
     except StoreError:  # the old files are unreadable, but the push succeeded
         before = {}
     for path, content in after.items():
-        parse = _unseen if path == MANIFEST_PATH else _fixes
+        parse = _hidden if path == MANIFEST_PATH else _fixes
         changed |= {key for key, _ in parse(before.get(path, b"")) ^ parse(content) if isinstance(key, int)}
     return changed
 
@@ -42,7 +42,7 @@ def _fixes(shard: bytes) -> set[tuple[int | str, str]]:
     return set(read_texts(shard))
 
 
-def _unseen(manifest: bytes) -> set[tuple[int | str, str]]:
+def _hidden(manifest: bytes) -> set[tuple[int | str, str]]:
     try:
         return {(key, "") for key in decode_manifest(manifest).hidden_by_github}
     except ValueError:  # it is missing or damaged

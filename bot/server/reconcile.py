@@ -95,8 +95,8 @@ STORE_PAUSES = (0.2, 1.0, *(5.0,) * 120)
 DRAIN_PAUSE = 1.0
 """Seconds between two tries while the process drains."""
 
-OUTBOX_DELAY = 125_000
-"""Milliseconds until an unconfirmed outbox entry may be checked: a little over `run_context.POSTING_WINDOW`."""
+PROMISE_DELAY = 125_000
+"""Milliseconds until an unconfirmed promise may be checked: a little over `bot.pipeline.tools.POSTING_WINDOW`."""
 
 MAX_BACKOFF = 3_600_000  # milliseconds until a repository with unfinished work is due again
 
@@ -311,7 +311,7 @@ class RepositoryRun:
         self.history = read
 
     def _without_history(self, bot: Tools) -> Tools:
-        """The context, without history while a limit on it is known to last."""
+        """The tools, without history while a limit on it is known to last."""
         until = self.dependencies.inbox.installations().paused_until(self.work.repository.installation, HISTORY_LIMITS)
         if until <= self.dependencies.now():
             return bot
@@ -447,7 +447,7 @@ class RepositoryRun:
         for each in others:
             self.results[each.seq] = Result(each.seq, "done", HANDLED_TOGETHER)
         if own and own.is_owed and own.reason in (OTHER_RUN_POSTING, RUN_LIMIT_REACHED):
-            later = self.dependencies.now() + (OUTBOX_DELAY if own.reason == OTHER_RUN_POSTING else 0)
+            later = self.dependencies.now() + (PROMISE_DELAY if own.reason == OTHER_RUN_POSTING else 0)
             result = Result(last.seq, "waiting", own.reason, later, counts=False)
         elif own:
             url = own.comment.url if own.comment else ""
@@ -502,7 +502,7 @@ class RepositoryRun:
         if not (is_unfinished or outstanding):
             return report
         is_idle = not self.comment_results and all(each.event.name == CATCH_UP_EVENT for each in self.work.deliveries)
-        backoff = min(MAX_BACKOFF, 2 * row.backoff) if is_idle and row.backoff else OUTBOX_DELAY
+        backoff = min(MAX_BACKOFF, 2 * row.backoff) if is_idle and row.backoff else PROMISE_DELAY
         soonest = min((moment for moment in (*outstanding, limit_ends) if moment > now), default=now + backoff)
         return replace(report, requeue_after=min(soonest, now + backoff), backoff=backoff)
 
@@ -521,7 +521,7 @@ class RepositoryRun:
         return replace(report, is_unread=False)
 
     def _outstanding(self, memory: Memory, bot: Tools) -> list[Instant]:
-        """When each outbox entry that this run left open may be checked, at the earliest."""
+        """When each promise that this run left open may be checked, at the earliest."""
         oldest = bot.now - bot.max_age
         settled = {key for key, result in self.comment_results.items() if not result.is_owed and not result.error}
         answers = memory.state.comments([key for key in memory.state.manifest.pending if key not in settled]).values()
@@ -529,7 +529,7 @@ class RepositoryRun:
         requests = memory.state.manifest.requests_since(oldest)
         starts += [each.trying_since for each in requests if each.state == "pending" and each.id not in settled]
         starts += [None for _ in memory.state.manifest.renewals_due[:1] if bot.settings.mode == "comment"]
-        return [round(1000 * since.timestamp()) + OUTBOX_DELAY if since else 0 for since in starts]
+        return [round(1000 * since.timestamp()) + PROMISE_DELAY if since else 0 for since in starts]
 
 
 def _is_history_limit(error: PrecedentError) -> TypeGuard[RateLimited]:

@@ -206,12 +206,6 @@ def minimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
     return {"minimizedComment": comment}
 
 
-def unminimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
-    comment = _find_minimizable(call, arguments["input"]["subjectId"])
-    comment.minimized = None
-    return {"unminimizedComment": comment}
-
-
 def _find_minimizable(call: Call, node: str) -> Comment | DiscussionComment:
     is_in_discussion = node.startswith("DC_")
     check_permission(call, "discussions:write" if is_in_discussion else "issues:write")

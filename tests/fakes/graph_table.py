@@ -60,7 +60,7 @@ def pull_state(issue: Issue, call: Call) -> str:
 
 
 put("Query", repository=fields.find_repository, rateLimit=fields.rate_limit)
-put("Mutation", minimizeComment=fields.minimize, unminimizeComment=fields.unminimize)
+put("Mutation", minimizeComment=fields.minimize)
 put("Mutation", addDiscussionComment=discussions.add_comment, updateDiscussionComment=discussions.update_comment)
 put("Mutation", deleteDiscussionComment=discussions.delete_comment, addReaction=discussions.add_reaction)
 put("Reaction", content=shape(lambda reaction, call: fields.CONTENTS[reaction.content]))

@@ -102,7 +102,7 @@ def closed(t: LoggedStage) -> Event:
 
 
 def unposted(t: LoggedStage) -> Event:
-    """A comment is in the outbox, and posting it got no answer."""
+    """A comment is promised, and posting it got no answer."""
     event = opened(t)
     t.github.faults.add("POST *", "drop", None)
     t.act(*event)

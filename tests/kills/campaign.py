@@ -13,7 +13,7 @@ from tests.kills.process import ActionProcess
 from tests.kills.verdict import all_faults, branch_faults, misplaced_comments, postponement_rule, read_answer
 
 SOON, LATER = 30, 180
-"""Seconds on the fake's clock until the next run: within ``POSTING_WINDOW`` of an outbox entry, and after it."""
+"""Seconds on the fake's clock until the next run: within ``POSTING_WINDOW`` of a promise, and after it."""
 
 TIMEOUT = 120.0
 TRIES = 4

@@ -49,7 +49,7 @@ def read_answer(stage: KillStage, reply_to: int | None) -> tuple[str, int]:
 def postponement_rule(stage: KillStage, reply_to: int | None) -> str:
     """The rule that lets the next run leave the comment or the reply to a later run; empty if there is none.
 
-    ``POSTING_WINDOW``: an outbox entry younger than two minutes may belong to a run that is about to post.
+    ``POSTING_WINDOW``: a promise younger than two minutes may belong to a run that is about to post.
     """
     try:
         memory = stage.memory()

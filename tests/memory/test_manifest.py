@@ -80,7 +80,7 @@ MALFORMED: dict[str, list[object]] = {
     "reading": [0, "x", [], {}, {"began": AT}, *({"began": AT, "seen": "AA=="} | wrong for wrong in WRONG_READING)],
     "discussions": [
         *(0, "x", [], {}),
-        *({"began": AT, "after": "", "done": True} | wrong for wrong in WRONG_DISCUSSIONS),
+        *({"began": AT, "after": "", "is_done": True} | wrong for wrong in WRONG_DISCUSSIONS),
     ],
     "remembered": [5, "x", {}, [5, [7], [7, "soon"]]],
     "links": [5, "all", [], {}, *({"down_to": key} for key in (-1, True, [])), {"down_to": 3, "behind": [None]}],

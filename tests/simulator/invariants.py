@@ -44,7 +44,7 @@ def after_run(scene: Scene) -> list[str]:
 
 
 def has_pending_work(scene: Scene, *, fully: bool) -> bool:
-    """Whether memory still lists an answer to post or a comment to update. An outbox entry whose comment is already
+    """Whether memory still lists an answer to post or a comment to update. A promise whose comment is already
     posted counts only with ``fully``."""
     posted = set() if fully else set(posted_keys(scene.fake.repo))
     with open_memory(scene) as memory:

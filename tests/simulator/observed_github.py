@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.comment.marker import read_seal
+from bot.domain.changes import FORGET
 from bot.domain.post import COMMENT, Post, PostKey, replied_to
 from bot.domain.thread import ThreadId
 from bot.memory.shards import POSTS, REQUESTS
@@ -101,7 +102,7 @@ class ObservedGitHub(FakeGitHub):
         request = next((request for request in requests if request.comment_id == comment), None)
         if request is None or request.state != "pending" or request.trying_since is None:
             self.broken.append(f"(M) {key} before memory holds its promise: {request}")
-        if self._post(key):  # there is none if it shows nothing
+        if request is None or request.name != FORGET or self._post(key):  # a forgotten thread has no posts
             self._check_promise(key, text)
 
     def _check_promise(self, key: PostKey, text: str) -> None:

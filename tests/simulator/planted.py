@@ -19,8 +19,8 @@ NEEDED = ("bot", "templates", "tests")
 PUSHING = "    run.memory.commit(_commit_message(event))\n"
 SPEAKING = (
     "    if facts.is_first:\n        _note_first_run(run)\n"
-    '    run.on_stage("say")\n    drafts = still_ours(facts.drafts, run)\n'
-    "    settlements = [Settlement(draft, promised.get(draft.key), reconcile(draft, run)) for draft in drafts]\n"
+    '    run.on_stage("say")\n'
+    "    settlements = [carry_out(draft, promised.get(draft.key), run) for draft in still_ours(drafts, run)]\n"
 )
 MAX_HISTORIES = 400
 """A bug not caught after so many histories counts as missed. The rarest needs 240: few runs push at the same time."""

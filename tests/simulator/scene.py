@@ -107,7 +107,7 @@ class Scene(Stage):
         folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self.temporary))
         (folder / "event.json").write_bytes(delivery.payload)
         output = io.StringIO()
-        # No two runs begin in the same microsecond: by it an outbox entry shows which run it belongs to.
+        # No two runs begin in the same microsecond: by it a promise shows which run it belongs to.
         moment = timedelta(seconds=self.clock_skew, microseconds=len(self.tokens))
         now = datetime.fromisoformat(self.fake.clock.now) + moment
         quiet = contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), contextlib.suppress(Crash)

@@ -128,7 +128,7 @@ class Story:
         return result
 
     def settle(self, *, fully: bool) -> list[RunResult]:
-        """Undisturbed runs until no work is left, at most three; ``fully``: until each outbox entry is settled, and
+        """Undisturbed runs until no work is left, at most three; ``fully``: until each promise is settled, and
         runs have also read what earlier runs wrote, which counts as news on its issue."""
         results = []
         for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.examples import share
 from tests.simulator.crash_points import SCENARIOS, crash_everywhere, is_squashed
-from tests.simulator.planted import BUGS, Bug, hunt
+from tests.simulator.planted import BUGS, ROOT, Bug, hunt
 from tests.simulator.runner import get_scene, play_twice, remove_scene
 from tests.simulator.scene import Scene
 
@@ -44,6 +44,10 @@ def test_the_next_run_recovers_from_a_crash_at_any_point(scene: Scene, scenario:
 @pytest.mark.slow
 def test_the_squash_scenario_really_squashes_the_branch(scene: Scene) -> None:
     assert is_squashed(scene)
+
+
+def test_every_bug_can_be_planted() -> None:
+    assert [bug.name for bug in BUGS if (ROOT / bug.path).read_text(encoding="utf-8").count(bug.old) != 1] == []
 
 
 @pytest.mark.night
