@@ -43,7 +43,6 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     )
 
 
-_MAX_BACKTRACK = MAX_BACKTRACK
 _MAX_CLUSTER = 64
 _JOINER = "\u200d"
 
@@ -87,16 +86,17 @@ def without_comments(text: str) -> str:
 def truncate(text: str, limit: int) -> str:
     """At most ``limit`` (at least one) characters, with an ellipsis for what is missing.
 
-    Cuts between words; in a word of more than 40 characters, between characters as readers see them.
+    Cuts between words or after full-width punctuation; in a word of more than 40 characters, between characters as
+    readers see them.
     """
     if len(text) <= limit:
         return text
     end = max(limit, 1) - 1
     space = max(
-        text.rfind(" ", max(0, end - _MAX_BACKTRACK), end + 1), text.rfind("\n", max(0, end - _MAX_BACKTRACK), end + 1)
+        text.rfind(" ", max(0, end - MAX_BACKTRACK), end + 1), text.rfind("\n", max(0, end - MAX_BACKTRACK), end + 1)
     )
     edge = nearest_edge(text, end)
-    if edge < end and edge > space:
+    if space < edge < end:
         return cut_at_edge(text, limit)
     end = space if space > 0 else _before_cluster(text, end)
     return text[:end].rstrip() + ELLIPSIS

@@ -176,10 +176,7 @@ class Renderer:
 
     def notice(self, facts: ReleaseFacts, *, slot: str, now: datetime) -> Rendered:
         """The release notice with these facts; ``slot`` is that of its post."""
-        return self.note(release_text(facts, CommentPhrases(self._links, now, {}, self.words)), slot=slot, now=now)
-
-    def note(self, text: str, *, slot: str, now: datetime) -> Rendered:
-        """A post that consists of our own Markdown; ``slot`` is that of its post."""
+        text = release_text(facts, CommentPhrases(self._links, now, {}, self.words))
         frame = {"marker": marker(self._instance, slot), "asked": "", "answer": text}
         return self._render("release.md.j2", Context(), now, 0, frame)
 

@@ -138,7 +138,7 @@ def catch_up(
 def read_thread(
     reader: GitHubClient, own: OwnCommentRule, number: int, *, fresh: bool = False
 ) -> tuple[Record, OwnComment | None, Json]:
-    """Read one thread that memory lacks, with all its comments, our comment on it, and the issue's JSON. Raises Gone.
+    """Read one thread with all its comments, our comment on it, and the issue's JSON. Raises Gone.
 
     ``fresh``: it was just opened and may not be visible yet.
     """

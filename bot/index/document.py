@@ -116,12 +116,12 @@ def vouchings(thread: Thread) -> Iterator[datetime]:
     for comment in thread.comments:
         if not comment.is_bot and comment.author.casefold() != own:
             yield comment.created_at
-    for actor, at in _state_changes(thread):
+    for actor, at in _closings_and_reopenings(thread):
         if actor.casefold() not in (own, GHOST) and not actor.endswith("[bot]"):
             yield at
 
 
-def _state_changes(thread: Thread) -> Iterator[tuple[str, datetime]]:
+def _closings_and_reopenings(thread: Thread) -> Iterator[tuple[str, datetime]]:
     """Who closed or reopened the thread and when, except for a final closing as not planned.
 
     Events are stored from the first closing on, so earlier ones count as of then.

@@ -153,8 +153,8 @@ class Memory:
 
     def whole_records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         """Like `records`, with everybody's words and names: to be compared, answered or stored, never shown."""
-        unseen = self.state.manifest.hidden_by_github
-        return self.state.records(key for key in ids if key not in unseen)
+        hidden = self.state.manifest.hidden_by_github
+        return self.state.records(key for key in ids if key not in hidden)
 
     @property
     def hidden_people(self) -> HiddenPeople:
@@ -172,10 +172,10 @@ class Memory:
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         """The cards of these threads as they may be shown; see `records`."""
-        unseen = self.state.manifest.hidden_by_github
+        hidden = self.state.manifest.hidden_by_github
 
         def lines(keys: Iterable[CardId]) -> Iterable[str]:
-            return self.state.digest_lines(key for key in keys if key not in unseen).values()
+            return self.state.digest_lines(key for key in keys if key not in hidden).values()
 
         def find(keys: Iterable[CardId]) -> dict[CardId, Card]:
             return {card.id: card for line in lines(keys) if (card := card_of(line))}
@@ -188,8 +188,8 @@ class Memory:
 
     def shown_entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         """The entries of these threads, without those that GitHub does not show now."""
-        unseen = frozenset(self.state.manifest.hidden_by_github)
-        return self.entries(key for key in ids if key not in unseen)
+        hidden = frozenset(self.state.manifest.hidden_by_github)
+        return self.entries(key for key in ids if key not in hidden)
 
     def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[IndexHit]:
         return self.index.ask(lambda index: index.search(query, **options), [])
@@ -222,8 +222,8 @@ class Memory:
 
     def every_card(self) -> Iterator[Card]:
         """The cards of all threads as they may be shown; see `records`."""
-        unseen, people = self.state.manifest.hidden_by_github, self.hidden_people
-        return (card.without(people) for card in self.state.cards() if card.id not in unseen)
+        hidden, people = self.state.manifest.hidden_by_github, self.hidden_people
+        return (card.without(people) for card in self.state.cards() if card.id not in hidden)
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         wanted = list(terms)
@@ -256,16 +256,16 @@ class Memory:
     def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]:
         """The cluster signs by thread, without the threads that GitHub does not show now, and without words from
         threads of hidden people."""
-        unseen, every_link = frozenset(self.state.manifest.hidden_by_github), self.state.every_link()
-        hidden = self._opened_by_hidden_people(every_link)
+        hidden, every_link = frozenset(self.state.manifest.hidden_by_github), self.state.every_link()
+        hidden_openers = self._opened_by_hidden_people(every_link)
 
         def shown(key: ThreadId, link: ClusterLink) -> ClusterLink:
-            return replace(link, words="") if hidden & {key, link.to} else link
+            return replace(link, words="") if hidden_openers & {key, link.to} else link
 
         return {
-            key: replace(found, links=tuple(shown(key, link) for link in found.links if link.to not in unseen))
+            key: replace(found, links=tuple(shown(key, link) for link in found.links if link.to not in hidden))
             for key, found in every_link.items()
-            if key not in unseen
+            if key not in hidden
         }
 
     def _opened_by_hidden_people(self, links: Mapping[ThreadId, ClusterLinks]) -> set[ThreadId]:

@@ -252,7 +252,7 @@ class StagedState:
         began = (progress.began for progress in (changes.reading, changes.discussions) if progress)
         records = self._winners(changes.records, max(began, default=None))
         self._queue_renewals_for(records)
-        self._update_unseen(changes)
+        self._update_hidden(changes)
         self._put_records(records, tick)
         forgotten = {record.id for record in records if is_forgotten(record)}
         self._forget(forgotten)
@@ -409,14 +409,14 @@ class StagedState:
             if is_visible(self._cached_record(key), new[key], self.repo):
                 self._queue_renewals(key, new[key].revised_at)
 
-    def _update_unseen(self, changes: Changes) -> None:
+    def _update_hidden(self, changes: Changes) -> None:
         """Hide threads that GitHub does not show until they are read again or known to be gone."""
-        unseen = dict.fromkeys(self.manifest.hidden_by_github)
-        for record in (*changes.hidden_by_github, *(record for record in changes.records if record.id in unseen)):
-            if (record.id in unseen) is (record not in changes.hidden_by_github):
+        hidden = dict.fromkeys(self.manifest.hidden_by_github)
+        for record in (*changes.hidden_by_github, *(record for record in changes.records if record.id in hidden)):
+            if (record.id in hidden) is (record not in changes.hidden_by_github):
                 self._queue_renewals(record.id, record.revised_at)
-        unseen |= dict.fromkeys(record.id for record in changes.hidden_by_github)
-        kept = [key for key in unseen if key not in {record.id for record in changes.records}]
+        hidden |= dict.fromkeys(record.id for record in changes.hidden_by_github)
+        kept = [key for key in hidden if key not in {record.id for record in changes.records}]
         self.manifest = replace(self.manifest, hidden_by_github=tuple(kept[-MAX_HIDDEN_BY_GITHUB:]))
 
     def _note_posts(self, posts: Iterable[Post]) -> None:

@@ -48,8 +48,8 @@ class MemorySource:
 
 def all_threads(memory: Memory, source: MemorySource) -> Iterator[OrganisationThread]:
     """The documents of all threads, read a thousand at a time."""
-    unseen = memory.state.manifest.hidden_by_github
-    shown = (record for record in memory.state.every_record() if record.id not in unseen)
+    hidden = memory.state.manifest.hidden_by_github
+    shown = (record for record in memory.state.every_record() if record.id not in hidden)
     return organisation_threads(shown, memory, source)
 
 

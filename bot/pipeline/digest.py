@@ -42,13 +42,13 @@ def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:
     """All threads that GitHub shows, and for each duplicate the issue that somebody calls its original."""
-    unseen, people = set(memory.state.manifest.hidden_by_github), memory.hidden_people
+    hidden, people = set(memory.state.manifest.hidden_by_github), memory.hidden_people
     cards: dict[CardId, Card] = {}
     repeats: dict[CardId, CardId] = {}
     for path, data in memory.state.base.digest_shards():
         for key, line in read_texts(data):
             card = card_of(line)
-            if card and card.id == key and key not in unseen and DIGESTS.path(key) == path:
+            if card and card.id == key and key not in hidden and DIGESTS.path(key) == path:
                 cards[key] = card.without(people)._replace(summary="", keywords=(), references=())  # saves a third
                 if '"duplicate"' in line and (target := _original_of(line)):
                     repeats[key] = target

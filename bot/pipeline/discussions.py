@@ -108,16 +108,16 @@ def _hide_missing(seen: Collection[ThreadId], began: datetime, run: Tools) -> No
         if isinstance(record, Thread) and record.kind is Kind.DISCUSSION and record.revised_at < began
         if record.id not in seen and run.memory.state.is_shown(record.id)
     )
-    unseen: list[Tombstone] = []
+    hidden: list[Tombstone] = []
     for key in islice(missing, MAX_LOOKUPS):
         try:
             run.discussions.read_one(int(key))
         except Gone:
-            unseen.append(Tombstone(key, run.now, "unseen"))
+            hidden.append(Tombstone(key, run.now, "unseen"))
         except ForgeError as error:
             run.forge.apply_limit(error)
             break
-    run.memory.stage(Changes(hidden_by_github=tuple(unseen)))
+    run.memory.stage(Changes(hidden_by_github=tuple(hidden)))
 
 
 def _read_all(

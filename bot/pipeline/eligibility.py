@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.domain.changes import threads_to_redo
+from bot.domain.post import short_hash
 from bot.domain.thread import Kind, RepositoryAddress, Thread
 from bot.pipeline.tools import Facts, is_being_posted
 from bot.recall.mentions import referenced_numbers
@@ -21,7 +21,7 @@ def due_threads(threads: Iterable[Thread], facts: Facts) -> list[Thread]:
 def question_hash(thread: Thread, place: RepositoryAddress) -> str:
     """Identifies the question of a thread: its title, opening text and references."""
     question = repr((thread.title, thread.body, sorted(referenced_numbers(thread, place))))
-    return hashlib.sha256(question.encode("utf-8", "replace")).hexdigest()[:16]
+    return short_hash(question)
 
 
 def _is_due(thread: Thread, facts: Facts) -> bool:

@@ -106,9 +106,9 @@ def release_page(tag: str, run: Tools) -> Thread | None:
 
 
 def _closed_issues(run: Tools) -> dict[ThreadId, Card]:
-    unseen = set(run.memory.state.manifest.hidden_by_github)
+    hidden = set(run.memory.state.manifest.hidden_by_github)
     closed = (card for card in run.memory.state.cards() if card.kind is Kind.ISSUE and card.state == "closed")
-    return {card.id: card for card in closed if card.id not in unseen}
+    return {card.id: card for card in closed if card.id not in hidden}
 
 
 def latest_in_turns(due: Iterable[Card]) -> list[Card]:

@@ -26,6 +26,7 @@ from bot.reading.markdown import first_paragraph, statements
 from bot.reading.references import closed_by_text, find_references, merge_references
 from bot.reading.requests import without_requests
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
+from bot.reading.text_edges import cut_at_edge
 from bot.reading.word_lists import COMMON_WORDS, ENGLISH_HOMOGRAPHS
 
 MAX_SUMMARY_CHARS = 500
@@ -204,7 +205,7 @@ def _gather(lists: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
 
 
 def _shorten(lines: Iterable[str]) -> Iterator[str]:
-    return (line if len(line) <= _MAX_ERROR_CHARS else line[: _MAX_ERROR_CHARS - 1] + "…" for line in lines)
+    return (cut_at_edge(line, _MAX_ERROR_CHARS) for line in lines)
 
 
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:
@@ -234,7 +235,7 @@ def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
 def _texts(thread: Thread) -> set[tuple[int | None, str]]:
     """Its texts, each with its comment's id: if one of two identical comments is deleted, our reply stays.
 
-    Comments count by their marks, as growing shortens those in the middle, and nobody took anything back.
+    Comments count by the ids of their texts, as growing shortens those in the middle, and nobody took anything back.
     """
     return {(None, thread.title), (None, thread.body), *((comment.id, comment.text_id) for comment in thread.comments)}
 

@@ -14,12 +14,11 @@ from itertools import product
 from typing import Any
 
 from bot.domain.question_phrases import QuestionPhrases
-from bot.reading.endings.phrases import joined, read_languages
+from bot.reading.endings.phrases import ENGLISH, joined, read_languages
 
 MAX_GAP_WORDS = 4
 """Most words that a ``*`` in a phrase stands for; three times as many characters where words have no spaces between."""
 
-_MAX_GAPS = 2
 _MAX_LEAD = 4
 _MAX_TIMES = 3
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -134,7 +133,7 @@ class QuestionForms:
         return re.compile(f"{self.lead}(?:{openings})")
 
     def part(self, word: str) -> str:
-        """The pattern of one word of a form; a ``*`` is a gap of some length."""
+        """The pattern of one word of a form; none for a ``*``, as how long a gap is depends on the form."""
         match word:
             case "{thing}":
                 return r"(?!to |that )(?P<topic>(?:\S+ )+?)"
@@ -154,7 +153,7 @@ class FormRule:
     all of them take as long as a search."""
 
     def __init__(self, form: Form, text: str, language: QuestionForms) -> None:
-        self.form, self.text, self._language = form, text, language
+        self.form, self._language = form, language
         self._words = text.replace("{topic}", " {topic} ").split()
 
     @property
@@ -172,19 +171,9 @@ class FormRule:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """At most two ``*`` are used."""
         gap_words = MAX_GAP_WORDS * (3 if _HAS_CHARACTER_WORDS.search("".join(self._words)) else 1)
-        parts: list[str] = []
-        has_topic, gaps = False, 0
-        for word in self._words:
-            part = self._language.part(word)
-            if word == "{topic}":
-                part = part.replace("?P<topic>", "?:") if has_topic else part
-                has_topic = True
-            elif word == "*":
-                gaps += 1
-                part = rf"(?:\S+ ){{0,{gap_words}}}?" if gaps <= _MAX_GAPS else ""
-            parts.append(part)
+        gap = rf"(?:\S+ ){{0,{gap_words}}}?"
+        parts = [gap if word == "*" else self._language.part(word) for word in self._words]
         later = "" if parts[-1].startswith("(?P<topic>") else self._language.times
         return re.compile(f"{self._language.lead}{''.join(parts)}{later}\\Z")
 
@@ -206,7 +195,7 @@ def forms_of(phrases: QuestionPhrases) -> tuple[QuestionForms, ...]:
 
 
 def _own_forms(phrases: tuple[str, ...]) -> QuestionForms:
-    english = dict(read_languages()["en"]["recall"])
+    english = read_languages()[ENGLISH]["recall"]
     tables: dict[str, list[dict[str, list[str]]]] = {form: [] for form in Form}
     for phrase in phrases:
         tables[_form_of(phrase)].append({"forms": [phrase.replace("/", "|")]})

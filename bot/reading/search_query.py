@@ -47,7 +47,8 @@ _MAY_BE_QUESTION = re.compile(
     re.IGNORECASE,
 )
 """A first word of an English question, or of a clause that asks. A quick test that saves most searches the grammar,
-with the forms of all languages; a question in another language has a question mark or a letter outside ASCII."""
+with the forms of all languages; a question in another language is one only with a question mark or a letter outside
+ASCII."""
 
 _DECISION_WORDS = re.compile(
     r"(?:\A\W*(?:decided?|chose)|(?:decided?|chose)(?=\W*\Z)"

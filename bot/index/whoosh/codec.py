@@ -184,7 +184,7 @@ FLIP_COLUMNS = ("flip1", "flip2", "flip3", "flip4")
 
 
 def flip_numbers(state_changes: Sequence[datetime]) -> list[int]:
-    """The state_changes that fit into the columns, in seconds: the last ones, from a closing on.
+    """The state changes that fit into the columns, in seconds: the last ones, from a closing on.
 
     The first of them is negative if there were earlier ones, which only the entry has.
     """

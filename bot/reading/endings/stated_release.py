@@ -15,6 +15,7 @@ from bot.reading.endings.outcome import CLOSING_WINDOW, Closing, closing_of, is_
 from bot.reading.endings.phrases import Rule, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.markdown import read, statements
+from bot.reading.text_edges import cut_at_edge
 from bot.reading.versions import Version, read_version
 
 _NEAR_GAP = timedelta(days=1)
@@ -105,7 +106,7 @@ class _Comment:
         for written in (self._find_version(phrase_book().rules[name], sentence) for name in rules):
             version = read_version(written)
             if version:
-                quote = sentence if len(sentence) <= MAX_QUOTE_CHARS else f"{sentence[: MAX_QUOTE_CHARS - 1]}\u2026"
+                quote = cut_at_edge(sentence, MAX_QUOTE_CHARS)
                 return StatedRelease(
                     written, version, self.message.created_at, self.message.author, quote, self._is_trusted
                 )
