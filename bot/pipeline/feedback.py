@@ -14,11 +14,11 @@ from bot.domain.thread_json import parse_number, storable
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, NotPermitted
 from bot.memory.memory import Memory
-from bot.pipeline.draft import DELETED
+from bot.pipeline.promises import deleted_post
 from bot.pipeline.room import Room
 
 MAX_AGE = timedelta(days=14)
-"""How long after an answer its comment is checked."""
+"""How long after it is posted a comment is checked."""
 
 MIN_AGE = timedelta(minutes=10)
 """GitHub may answer 404 for a comment younger than this, so until then a 404 proves nothing."""
@@ -50,28 +50,30 @@ def collect_feedback(memory: Memory, forge: GitHubClient, now: datetime) -> tupl
     changed: list[Post] = []
     collector = _Collector(forge)
     try:
-        for answer in _on_issues(_newest_answers(memory.state.every_comment(), now), memory):
-            current = collector.current(answer)
-            if current != answer:
+        for comment in _on_issues(_newest(memory.state.every_comment(), now), memory):
+            current = collector.current(comment)
+            if current != comment:
                 changed.append(replace(current, revised_at=now))
     except ForgeError:
         pass
     return tuple(changed)
 
 
-def _newest_answers(answers: Iterable[Post], now: datetime) -> list[Post]:
+def _newest(comments: Iterable[Post], now: datetime) -> list[Post]:
     recent = [
-        answer
-        for answer in answers
-        if answer.state == "said" and answer.comment_id and now - MAX_AGE < answer.at <= now - MIN_AGE
+        comment
+        for comment in comments
+        if comment.state == "said" and comment.comment_id and now - MAX_AGE < comment.at <= now - MIN_AGE
     ]
-    return sorted(recent, key=lambda answer: (answer.at, answer.comment_id), reverse=True)[:MAX_READS]
+    return sorted(recent, key=lambda comment: (comment.at, comment.comment_id), reverse=True)[:MAX_READS]
 
 
-def _on_issues(answers: list[Post], memory: Memory) -> list[Post]:
-    """Without answers in discussions: for REST, the id of a comment there belongs to another comment, or to none."""
-    entries = memory.entries([answer.id for answer in answers])
-    return [answer for answer in answers if answer.id not in entries or entries[answer.id].kind is not Kind.DISCUSSION]
+def _on_issues(comments: list[Post], memory: Memory) -> list[Post]:
+    """Without those in discussions: for REST, the id of a comment there belongs to another comment, or to none."""
+    entries = memory.entries([comment.id for comment in comments])
+    return [
+        comment for comment in comments if comment.id not in entries or entries[comment.id].kind is not Kind.DISCUSSION
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +83,23 @@ class _Collector:
     forge: GitHubClient
     writers: dict[str, bool] = field(default_factory=dict)
 
-    def current(self, answer: Post) -> Post:
-        """The answer as it stands now. It keeps its ``at``, as it is not a new answer. Raises ForgeError."""
-        assert answer.comment_id is not None
+    def current(self, comment: Post) -> Post:
+        """The post as it stands now. It keeps its ``at``, as its text is not new. Raises ForgeError."""
+        assert comment.comment_id is not None
         try:
-            counts = count_thumbs(self.forge.comment(answer.comment_id))
-            if counts is None or counts == _stored_counts(answer):
-                return answer
-            return replace(answer, votes=self._votes(answer) if any(counts.values()) else ())
+            counts = count_thumbs(self.forge.comment(comment.comment_id))
+            if counts is None or counts == _stored_counts(comment):
+                return comment
+            return replace(comment, votes=self._votes(comment) if any(counts.values()) else ())
         except Gone:
-            return replace(answer, state="removed", reason=DELETED, trying_since=None)
+            return deleted_post(comment)
 
-    def _votes(self, answer: Post) -> tuple[Vote, ...]:
+    def _votes(self, comment: Post) -> tuple[Vote, ...]:
         """The vote of each person with a thumb on the comment. After MAX_VOTERS accounts, those that are left are taken
         for strangers in this comment, and the votes on others are left to a later run."""
         if len(self.writers) >= MAX_VOTERS:
-            return answer.votes
-        opinions = read_opinions(self.forge.reactions(answer.comment_id or 0))
+            return comment.votes
+        opinions = read_opinions(self.forge.reactions(comment.comment_id or 0))
         return tuple(Vote(login, helps, self._may_write(login)) for login, helps in sorted(opinions.items()))
 
     def _may_write(self, login: str) -> bool:
@@ -109,8 +111,8 @@ class _Collector:
         return self.writers.get(login, False)
 
 
-def _stored_counts(answer: Post) -> dict[bool, int]:
-    return {helps: sum(vote.helps is helps for vote in answer.votes) for helps in _THUMBS.values()}
+def _stored_counts(comment: Post) -> dict[bool, int]:
+    return {helps: sum(vote.helps is helps for vote in comment.votes) for helps in _THUMBS.values()}
 
 
 def count_thumbs(comment: Mapping[str, Any]) -> dict[bool, int] | None:

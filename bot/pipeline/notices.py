@@ -21,6 +21,7 @@ from bot.github.updates import comments_of
 from bot.index.document import vouchings
 from bot.pipeline.draft import Draft
 from bot.pipeline.eligibility import reason_to_pass
+from bot.pipeline.promises import deleted_post
 from bot.pipeline.reconcile import was_deleted
 from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, in_turns, project_releases, release_page
 from bot.pipeline.room import Room
@@ -204,7 +205,7 @@ class _Planning:
         if own := find_post(comments_of(timeline), notice.slot, self.run.own):
             return settle_notice(notice, "said", own)
         if notice.trying_since and was_deleted(timeline, notice.at):
-            return settle_notice(notice, "removed")
+            return deleted_post(notice)
         if self._is_reverted(fix, timeline if fix.id == thread.id else None):
             return settle_notice(notice, "silent")
         rendered = self.run.renderer.for_thread(thread).notice(

@@ -44,7 +44,7 @@ def _promised_comment(draft: Draft, now: datetime, mode: str) -> Post:
     if draft.is_skipped:
         return replace(bare, reason=draft.reason, question="")
     if draft.removed:
-        return replace(bare, state="removed", reason=DELETED).showing(None)
+        return deleted_post(bare)
     if (mode != "comment" and not draft.takes_out) or not (draft.text or draft.own):
         return replace(bare, reason="it was shown in the job summary only" if draft.text else draft.reason)
     state = draft.standing_state
@@ -108,7 +108,7 @@ def written_post(draft: Draft, promised: Post, result: CommentResult) -> Post | 
     if result.reason == EDITED:
         return replace(promised, state="said", trying_since=None)
     if result.reason == DELETED:
-        return replace(promised, state="removed", reason=DELETED, trying_since=None).showing(None)
+        return deleted_post(promised)
     written = replace(
         draft.post("said" if draft.text else "withdrawn", promised.at),
         comment_id=result.comment.id if result.comment else promised.comment_id,
@@ -116,6 +116,11 @@ def written_post(draft: Draft, promised: Post, result: CommentResult) -> Post | 
     )
     is_settled = promised.state != "pending" and draft.key.is_comment
     return None if is_settled and written.shows == promised.shows else written
+
+
+def deleted_post(post: Post) -> Post:
+    """The post after a person deleted it: it shows nothing, and is not posted again."""
+    return replace(post, state="removed", reason=DELETED, trying_since=None).showing(None)
 
 
 def seen_comments(
@@ -133,7 +138,7 @@ def seen_comments(
         if own and state:
             seen[key] = replace(post, state=state, comment_id=own.id, reason="", trying_since=None)
         elif own is None and key in standing and post.comment_id and post.state in ("pending", "said", "withdrawn"):
-            seen[key] = replace(post, state="removed", reason=DELETED, trying_since=None).showing(None)
+            seen[key] = deleted_post(post)
         elif post.state == "pending" and post.at <= oldest:
             seen[key] = replace(post, state="silent", reason="it is too late for an answer", trying_since=None)
     return seen

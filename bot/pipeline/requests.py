@@ -15,6 +15,7 @@ from bot.github.events import Event
 from bot.github.threads import find_post, message_fields
 from bot.github.updates import comments_of
 from bot.pipeline.eligibility import answers_kind
+from bot.pipeline.promises import deleted_post
 from bot.pipeline.reconcile import was_deleted
 from bot.pipeline.tools import Facts, ParsedRequest, Tools, is_in_progress
 from bot.reading.questions import RecallQuestion, recall_question
@@ -223,7 +224,7 @@ def _find_settled(
             if post and own:
                 replies.append(replace(post, state="said", comment_id=own.id, trying_since=None))
             elif post:
-                replies.append(replace(post, state="removed", trying_since=None).showing(None))
+                replies.append(deleted_post(post))
     return settled, tuple(replies)
 
 
