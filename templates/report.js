@@ -19,11 +19,11 @@
 
   const show = () => {
     const pressed = buttons.find((button) => button.getAttribute("aria-pressed") === "true");
-    const grades = pressed.dataset.show.split(" ").filter(Boolean);
+    const kind = pressed.dataset.show;
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const entry of entries) {
-      const fits = (!grades.length || grades.includes(entry.dataset.grade))
+      const fits = (!kind || entry.dataset.kinds.split(" ").includes(kind))
         && (!words.length || words.every((word) => textOf(entry).includes(word)));
       entry.hidden = !fits;
       shown += fits;

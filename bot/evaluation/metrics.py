@@ -181,9 +181,10 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 def summary(backtest: Backtest) -> dict[str, object]:
     """The figures of a replay, ready for JSON; None for what these threads cannot show.
 
-    ``n``: threads replayed of ``wanted``; ``threads``: the size of the memory. ``commented_share``: of ``n``.
-    ``precision``: share of comments with at least one related hit, ``hit_precision``: share of shown hits that are
-    related; both are lower bounds (see the top of this module). ``grades``: a count for each. ``rr@1`` … ``mrr`` with
+    ``n``: threads replayed of ``wanted``; ``threads``: the size of the memory. ``commented``: threads with a comment of
+    any kind, ``similar``: those on which a similar thread was shown; each with its share of ``n``. ``precision``: share
+    of ``similar`` with at least one related hit, ``hit_precision``: share of shown hits that are related; both are
+    lower bounds (see the top of this module). ``grades``: a count for each. ``rr@1`` … ``mrr`` with
     ``interval``: over the ``with_relations`` threads that people linked to an older one. ``auc``: how well the highest
     confidence of a thread separates those with a related hit from the others; ``hit_auc``, ``ece``: over single hits.
     ``ms_p50``, ``ms_p95``: milliseconds of one answer; ``seconds``: of the replay.
@@ -209,11 +210,13 @@ def summary(backtest: Backtest) -> dict[str, object]:
 def _comment_figures(replayed: Sequence[Replayed]) -> dict[str, object]:
     grades = Counter(one.grade for one in replayed)
     shown = [hit for one in replayed for hit in one.shown]
-    commented = sum(1 for one in replayed if one.shown)
+    commented, similar = sum(one.has_comment for one in replayed), sum(bool(one.shown) for one in replayed)
     return {
         "commented": commented,
         "commented_share": _share(commented, len(replayed)),
-        "precision": _share(grades[Grade.SUCCESS] + grades[Grade.ASSIST], commented),
+        "similar": similar,
+        "similar_share": _share(similar, len(replayed)),
+        "precision": _share(grades[Grade.SUCCESS] + grades[Grade.ASSIST], similar),
         "hit_precision": _share(sum(hit.related for hit in shown), len(shown)),
         "grades": {grade.value: grades[grade] for grade in Grade},
     }

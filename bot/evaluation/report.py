@@ -1,10 +1,11 @@
-"""Renders a replay as one self-contained HTML file: the figures, the plots, and every comment it would have written."""
+"""Renders a replay as one self-contained HTML file: every comment it would have written, the figures and the plots."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from bot.comment.catalogue import count, day
 from bot.comment.render import render_page
@@ -22,24 +23,28 @@ GRADES = {
         "Shown, not linked by anyone",
         "nobody linked what was shown, which is not to say that it is unrelated",
     ),
-    Grade.MISSED: ("Missed", "nothing was shown, and people linked an older thread later"),
-    Grade.QUIET: ("Quiet", "nothing was shown, and nobody linked anything"),
+    Grade.MISSED: ("Missed", "no similar thread was shown, and people linked an older one later"),
+    Grade.QUIET: ("Quiet", "no similar thread was shown, and nobody linked anything"),
 }
 """The name of each grade on the page, and its meaning."""
 
+MENTIONS_ONLY = "Mentioned issues only"
+"""Replaces the name of a grade where the comment is only about what the text mentions."""
+
 PRECISION_NOTE = (
-    "Read every precision here as a lower bound. A thread counts as related only where people of this repository "
-    "linked it later, and usually nobody does. So “not linked by anyone” does not mean wrong: only reading some of the "
-    "threads tells what is really related."
+    "A thread counts as related only if people of this repository linked it later, and usually nobody does. So “not "
+    "linked by anyone” does not mean wrong: read some of the threads to see which are really related."
 )
 
-LABELLED_FIGURES = ("precision", "rr@1", "rr@10", "mrr", "auc", "ece")
-"""Figures that are shares of what people linked."""
-
-TOO_FEW = "too few to tell"
-"""Replaces a share of fewer than MIN_COMMENTS cases, which would depend more on chance than on the repository."""
-
 _MAX_LINE_CHARS = 300
+
+
+class Tile(NamedTuple):
+    """One figure at a glance: its name, its value as shown, and what it counts."""
+
+    name: str
+    value: str
+    about: str
 
 
 def render_report(backtest: Backtest) -> str:
@@ -56,6 +61,7 @@ def render_report(backtest: Backtest) -> str:
             "sentences": _sentences(backtest, figures),
             "note": PRECISION_NOTE,
             "tiles": _tiles(figures),
+            "statistics": _statistics(figures),
             "grade_bar": plots.grade_bar(counts),
             "grades": [
                 {"key": grade.value, "name": name, "about": about, "count": counts[grade]}
@@ -87,38 +93,42 @@ def _subtitle(backtest: Backtest) -> str:
 
 
 def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
-    total, commented = len(backtest.replayed), _int(figures["commented"])
+    total, commented, similar = (_int(figures[name]) for name in ("n", "commented", "similar"))
     if not total and backtest.wanted:
         return [f"Time ran out before the first of {count(backtest.wanted, 'issue')} was replayed."]
     if not total:
         return ["There is no issue to replay yet. Once issues are in the memory, run the backtest again."]
-    share = percent(_share(figures["commented_share"]))
-    sentences = [f"Of the {total:,} newest issues, it would have shown similar ones on {commented:,} ({share})."]
-    if total == 1:
-        sentences = [f"On the newest issue, it would have shown {'similar ones' if commented else 'nothing similar'}."]
-    if commented:
-        sentences.append(_linked_sentence(commented, _linked_count(figures)))
-    if mentioning := sum(1 for issue in backtest.replayed if issue.mentions and issue.markdown and not issue.shown):
-        others = f"On {count(mentioning, 'other issue')}, it" if total > 1 else "It"
-        sentences.append(f"{others} would have shown only what the text itself mentions.")
+    sentences = [_comment_sentence(total, commented, similar)]
+    if similar:
+        sentences.append(_linked_sentence(similar, _linked_count(figures)))
     if linked := _int(figures["with_relations"]):
         first, first_ten = (_share_text(_share(figures[name]), linked) for name in ("rr@1", "rr@10"))
         sentences.append(
             f"Of the {count(linked, 'issue')} that people linked to an older one, the search put the right thread "
             f"first for {first}, and among the first ten for {first_ten}."
         )
-    if commented < MIN_COMMENTS or linked < MIN_COMMENTS:
+    if similar < MIN_COMMENTS or linked < MIN_COMMENTS:
         sentences.append("That is too little to tell how good it is in this repository.")
     if total < backtest.wanted:
         sentences.append(f"Time ran out after {total:,} of {backtest.wanted:,} issues.")
     return sentences
 
 
-def _linked_sentence(comments: int, linked: int) -> str:
-    if comments == 1:
+def _comment_sentence(total: int, commented: int, similar: int) -> str:
+    if total == 1:
+        how = f"with {'similar issues' if similar else 'the issues that its text mentions'}" if commented else "no"
+        return f"On the newest issue, it would have {f'commented {how}' if commented else 'said nothing'}."
+    sentence = f"It would have commented on {commented:,} of the {total:,} newest issues ({percent(commented / total)})"
+    if mentioning := commented - similar:
+        return f"{sentence}: on {similar:,} with similar issues, on {mentioning:,} only about issues that they mention."
+    return f"{sentence}."
+
+
+def _linked_sentence(similar: int, linked: int) -> str:
+    if similar == 1:
         return f"{'People' if linked else 'Nobody'} linked a thread that it showed to the issue later."
-    share = f" ({percent(linked / comments)})" if comments >= MIN_COMMENTS else ""
-    subject = f"{linked:,} of these comments{share}" if linked else "None of these comments"
+    share = f" ({percent(linked / similar)})" if similar >= MIN_COMMENTS else ""
+    subject = f"{linked:,} of the {similar:,} with similar issues{share}" if linked else "None of them"
     return f"{subject} {'show' if linked > 1 else 'shows'} a thread that people later linked to the issue themselves."
 
 
@@ -127,39 +137,45 @@ def _share_text(share: float | None, total: int) -> str:
     return percent(share) if total >= MIN_COMMENTS else f"{round((share or 0.0) * total):,}"
 
 
-def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
-    total, comments, with_link = _int(figures["n"]), _int(figures["commented"]), _linked_count(figures)
-    linked = f"of {count(_int(figures['with_relations']), 'linked issue')}"
-    linked_share = (
-        f"{with_link:,} of {count(comments, 'comment')}; {_interval(*share_interval(with_link, comments))}"
-        if comments
-        else ""
-    )
-    has_enough = {"precision": comments >= MIN_COMMENTS}
-    reliable = {
-        name for name in LABELLED_FIGURES if has_enough.get(name, _int(figures["with_relations"]) >= MIN_COMMENTS)
-    }
-    too_few = f"{with_link:,} of {count(comments, 'comment')}; {TOO_FEW}" if comments else "no comment"
-    figures = {**figures, **{name: None for name in LABELLED_FIGURES if name not in reliable}}
+def _tiles(figures: Mapping[str, object]) -> list[Tile]:
+    """How often it speaks, for the top of the page."""
+    total = count(_int(figures["n"]), "issue")
     tiles = [
-        ("Similar ones shown", percent(_share(figures["commented_share"])), f"{comments:,} of {count(total, 'issue')}"),
-        ("Precision", percent(_share(figures["precision"])), linked_share if "precision" in reliable else too_few),
-        ("Right thread first", percent(_share(figures["rr@1"])), _with_interval(figures, "rr@1", linked, reliable)),
-        ("Among the first ten", percent(_share(figures["rr@10"])), _with_interval(figures, "rr@10", linked, reliable)),
-        ("MRR", _decimal(figures["mrr"], 3), "mean of 1/rank; 1 is best" if "mrr" in reliable else TOO_FEW),
-        (
-            "AUC of confidence",
-            _decimal(figures["auc"], 3),
-            "0.5 is chance, 1 is best" if "auc" in reliable else TOO_FEW,
-        ),
-        ("Calibration error", percent(_share(figures["ece"])), "0 is best" if "ece" in reliable else TOO_FEW),
-        (
-            "Time per issue",
-            milliseconds(_share(figures["ms_p50"])),
-            f"95\u00a0%: {milliseconds(_share(figures['ms_p95']))}",
-        ),
+        _share_tile("Comments", figures["commented_share"], f"{_int(figures['commented']):,} of {total}"),
+        _share_tile("Similar issues shown", figures["similar_share"], f"on {_int(figures['similar']):,} of {total}"),
     ]
-    return [{"name": name, "value": value, "about": about} for name, value, about in tiles]
+    return [tile for tile in tiles if tile]
+
+
+def _statistics(figures: Mapping[str, object]) -> list[Tile]:
+    """The figures that this many labels support; a figure of fewer than MIN_COMMENTS cases has no tile."""
+    similar, with_link, linked = _int(figures["similar"]), _linked_count(figures), _int(figures["with_relations"])
+    tiles: list[Tile | None] = []
+    if similar >= MIN_COMMENTS:
+        interval = _interval(*share_interval(with_link, similar))
+        about = f"{with_link:,} of {count(similar, 'comment')} with similar issues; {interval}"
+        tiles.append(_share_tile("Precision", figures["precision"], about))
+    if linked >= MIN_COMMENTS:
+        about = f"of {count(linked, 'linked issue')}"
+        tiles += [
+            _share_tile("Right thread first", figures["rr@1"], _with_interval(figures, "rr@1", about)),
+            _share_tile("Among the first ten", figures["rr@10"], _with_interval(figures, "rr@10", about)),
+            _decimal_tile("MRR", figures["mrr"], "mean of 1/rank; 1 is best"),
+            _decimal_tile("AUC of confidence", figures["auc"], "0.5 is chance, 1 is best"),
+            _share_tile("Calibration error", figures["ece"], "0 is best"),
+        ]
+    if (typical := _share(figures["ms_p50"])) is not None:
+        slow = milliseconds(_share(figures["ms_p95"]))
+        tiles.append(Tile("Time per issue", milliseconds(typical), f"95\u00a0%: {slow}"))
+    return [tile for tile in tiles if tile]
+
+
+def _share_tile(name: str, value: object, about: str) -> Tile | None:
+    return None if value is None else Tile(name, percent(_share(value)), about)
+
+
+def _decimal_tile(name: str, value: object, about: str) -> Tile | None:
+    return Tile(name, f"{value:.3f}", about) if isinstance(value, float) else None
 
 
 def _plots(backtest: Backtest) -> list[Plot]:
@@ -186,13 +202,15 @@ def _rows(figures: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
 
 def _entry(replayed: Replayed) -> dict[str, object]:
     name, _ = GRADES[replayed.grade]
+    is_about_mentions = replayed.has_comment and not replayed.shown
     return {
         "id": _display_name(replayed.id),
         "title": _truncate(replayed.title) or "(no title)",
         "day": day(replayed.created_at),
         "iso": replayed.created_at.date().isoformat(),
         "grade": replayed.grade.value,
-        "grade_name": name,
+        "grade_name": MENTIONS_ONLY if is_about_mentions else name,
+        "has_comment": replayed.has_comment,
         "linked": _linked_line(replayed),
         "mentions": f"Its text mentions {count(replayed.mentions, 'thread')}." if replayed.mentions else "",
         "shown": [_hit(hit) for hit in replayed.shown],
@@ -238,9 +256,7 @@ def _linked_count(figures: Mapping[str, object]) -> int:
     return _int(grades[Grade.SUCCESS.value]) + _int(grades[Grade.ASSIST.value])
 
 
-def _with_interval(figures: Mapping[str, object], name: str, about: str, reliable: Container[str]) -> str:
-    if name not in reliable:
-        return f"{about}; {TOO_FEW}"
+def _with_interval(figures: Mapping[str, object], name: str, about: str) -> str:
     ends = figures["interval"]
     assert isinstance(ends, dict)
     return f"{about}; {_interval(*ends[name])}" if name in ends else about
@@ -248,10 +264,6 @@ def _with_interval(figures: Mapping[str, object], name: str, about: str, reliabl
 
 def _interval(low: float, high: float) -> str:
     return f"95\u00a0%\u00a0interval {100 * low:.0f}–{100 * high:.0f}\u00a0%"
-
-
-def _decimal(value: object, digits: int) -> str:
-    return f"{value:.{digits}f}" if isinstance(value, float) else "–"
 
 
 def _share(value: object) -> float | None:

@@ -23,8 +23,8 @@ class Grade(StrEnum):
     """How a replayed thread went.
 
     ``SUCCESS``: a duplicate was shown. ``ASSIST``: another thread was shown that people linked later. ``NOISE``: only
-    threads were shown that nobody linked, though they may be related. ``MISSED``: nothing was shown, and people
-    linked an older thread later. ``QUIET``: nothing was shown, and nobody linked anything.
+    threads were shown that nobody linked, though they may be related. ``MISSED``: no similar thread was shown, and
+    people linked an older one later. ``QUIET``: no similar thread was shown, and nobody linked anything.
     """
 
     SUCCESS = "success"
@@ -86,6 +86,11 @@ class Replayed:
     @property
     def shown(self) -> tuple[ShownThread, ...]:
         return tuple(hit for hit in self.hits if hit.is_shown)
+
+    @property
+    def has_comment(self) -> bool:
+        """Whether it would have got a comment, be it only about what its text mentions."""
+        return bool(self.markdown or self.shown)
 
     @property
     def grade(self) -> Grade:

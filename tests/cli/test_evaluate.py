@@ -211,7 +211,7 @@ def test_backtest_prints_its_figures_as_json_and_as_text(store: Path, call: Run)
     assert sum(data["grades"].values()) == 30
     assert {"rr@1", "rr@5", "rr@10", "rr@20", "mrr", "precision", "commented_share", "ms_p50", "ms_p95"} <= set(data)
     output = call("backtest", "--store", store, "--last", "30").out
-    assert output.startswith(f"Of the 30 newest issues, it would have shown similar ones on {data['commented']} (")
+    assert output.startswith(f"It would have commented on {data['commented']} of the 30 newest issues (")
     assert f"mrr               {data['mrr']:.3f}" in output
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bot.evaluation.metrics import calibration_bins, precision_coverage, summary
 from bot.evaluation.plots import grade_bar, plot_calibration, plot_precision, plot_ranks, plot_times
-from bot.evaluation.report import GRADES, PRECISION_NOTE, render_report
+from bot.evaluation.report import GRADES, MENTIONS_ONLY, PRECISION_NOTE, render_report
 from bot.evaluation.results import Backtest, Grade, Relations
 from tests.evaluation.samples import backtest, generated, of_every_grade, replayed, shown
 from tests.examples import examples
@@ -147,21 +147,43 @@ def test_all_figures_of_the_summary_are_present() -> None:
 
 
 def test_the_opening_sentences_count_what_was_replayed() -> None:
-    (lead,) = (text for text in Page(render_report(of_every_grade())).texts["p"] if text.startswith("Of the 5 newest"))
+    (lead,) = (text for text in Page(render_report(of_every_grade())).texts["p"] if text.startswith("It would have"))
     assert lead.replace("\u00a0", " ") == (
-        "Of the 5 newest issues, it would have shown similar ones on 3 (60.0 %). "
-        "2 of these comments show a thread that people later linked to the issue themselves. "
+        "It would have commented on 3 of the 5 newest issues (60.0 %). "
+        "2 of the 3 with similar issues show a thread that people later linked to the issue themselves. "
         "Of the 3 issues that people linked to an older one, the search put the right thread first for 1, and "
         "among the first ten for 3. That is too little to tell how good it is in this repository. "
     )
 
 
-def test_shares_of_few_links_or_comments_are_called_too_few_to_tell() -> None:
-    few = Page(render_report(of_every_grade())).texts["dd"]
-    assert sum("too few to tell" in text for text in few) == 6
-    enough = render_report(generated(300))
-    assert "too few to tell" not in enough
-    assert "too little to tell" not in enough
+def test_a_share_of_few_links_or_comments_has_no_tile() -> None:
+    """And no tile is empty."""
+    few, enough = Page(render_report(of_every_grade())), Page(render_report(generated(300)))
+    assert few.texts["dt"][:3] == ["Comments", "Similar issues shown", "Time per issue"]
+    assert enough.texts["dt"][:9] == [
+        *("Comments", "Similar issues shown", "Precision", "Right thread first", "Among the first ten", "MRR"),
+        *("AUC of confidence", "Calibration error", "Time per issue"),
+    ]
+    assert not [text for page in (few, enough) for text in page.texts["dd"] if text in ("", "–")]
+    assert "too little to tell" not in "".join(enough.texts["p"])
+
+
+def test_a_comment_on_mentioned_issues_counts_and_is_called_that() -> None:
+    page = Page(
+        render_report(backtest(replayed(1, mentions=2, markdown="#9"), replayed(2, shown(11, 0.9)), replayed(3)))
+    )
+    assert (
+        "commented on 2 of the 3 newest issues (66.7\u00a0%): on 1 with similar issues, on 1 only about issues"
+        in (page.texts["p"][1])
+    )
+    assert page.texts["dd"][0] == "66.7\u00a0%"
+    badges = [text for text in page.texts["span"] if text in {MENTIONS_ONLY, *(name for name, _ in GRADES.values())}]
+    kinds = [attributes["data-kinds"] for attributes in page.named("li") if "data-kinds" in attributes]
+    assert list(zip(badges, kinds, strict=True)) == [
+        ("Quiet", "quiet"),
+        ("Shown, not linked by anyone", "noise comment"),
+        (MENTIONS_ONLY, "quiet comment"),
+    ]
 
 
 def test_the_report_states_no_figures_of_other_repositories() -> None:
@@ -173,15 +195,15 @@ def test_small_replays_read_well() -> None:
     cases = [
         (backtest(), "There is no issue to replay yet."),
         (backtest(wanted=300), "Time ran out before the first of 300 issues was replayed."),
-        (backtest(replayed(1)), "On the newest issue, it would have shown nothing similar. That is too little"),
-        (backtest(replayed(1, shown(11, 0.9))), "shown similar ones. Nobody linked a thread that it showed"),
+        (backtest(replayed(1)), "On the newest issue, it would have said nothing. That is too little"),
+        (backtest(replayed(1, shown(11, 0.9))), "commented with similar issues. Nobody linked a thread that it showed"),
         (
             backtest(replayed(1, shown(11, 0.9)), replayed(2, shown(12, 0.9))),
-            "None of these comments shows a thread that",
+            "None of them shows a thread that",
         ),
         (
             backtest(replayed(1, mentions=2, markdown="#9"), replayed(2)),
-            "On 1 other issue, it would have shown only what",
+            "on 0 with similar issues, on 1 only about issues that they mention.",
         ),
         (backtest(replayed(1), replayed(2), wanted=300), "Time ran out after 2 of 300 issues."),
         (backtest(replayed(1, rank=None, relations=Relations(frozenset({9})))), "#9 (duplicate) · not found by the"),
@@ -189,7 +211,7 @@ def test_small_replays_read_well() -> None:
     assert [expected for sample, expected in cases if expected not in render_report(sample)] == []
 
 
-def test_every_page_says_that_labels_understate_and_never_calls_a_hit_wrong() -> None:
+def test_every_page_says_that_precision_is_a_lower_bound_and_never_calls_a_hit_wrong() -> None:
     html = render_report(generated(60))
     assert PRECISION_NOTE in html
     assert re.findall(r"(?i)\bwrong\b|false positive|\bbad\b", html.replace(PRECISION_NOTE, "")) == []
@@ -199,7 +221,7 @@ def test_every_page_says_that_labels_understate_and_never_calls_a_hit_wrong() ->
 def test_each_thread_has_an_entry_with_its_grade_newest_first() -> None:
     sample = generated(60)
     page = Page(render_report(sample))
-    grades = [attributes["data-grade"] for attributes in page.named("li") if "data-grade" in attributes]
+    grades = [str(attributes["data-kinds"]).split()[0] for attributes in page.named("li") if "data-kinds" in attributes]
     assert grades == [thread.grade.value for thread in reversed(sample.replayed)]
     badges = [text for text in page.texts["span"] if text in {name for name, _ in GRADES.values()}]
     assert badges == [GRADES[thread.grade][0] for thread in reversed(sample.replayed)]

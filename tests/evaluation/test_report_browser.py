@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bot.evaluation.report import render_report
-from bot.evaluation.results import Backtest
+from bot.evaluation.results import Backtest, Grade
 from tests.evaluation.samples import backtest, generated, replayed, shown
 from tests.examples import share
 from tools.screenshot import Browser, Tab, find_chromium, running
@@ -31,7 +31,10 @@ AXE = """
 axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(found =>
   found.violations.map(one => `${one.id}: ${one.nodes.length} × ${one.nodes[0].html} ${one.nodes[0].failureSummary}`))
 """
-SHOWN = "[...document.querySelectorAll('.entry')].filter(entry => entry.checkVisibility()).map(e => e.dataset.grade)"
+SHOWN = (
+    "[...document.querySelectorAll('.entry')].filter(entry => entry.checkVisibility())"
+    ".map(entry => entry.dataset.kinds.split(' ')[0])"
+)
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -121,23 +124,23 @@ def test_nothing_is_wider_than_the_smallest_phone(open_report: Any) -> None:
 
 def test_filters_show_their_grade_and_say_how_many(open_report: Any) -> None:
     sample = generated(60)
-    grades = [thread.grade.value for thread in reversed(sample.replayed)]
+    entries = [(thread.grade.value, thread.has_comment) for thread in reversed(sample.replayed)]
     tab = open_report(sample, "light")
-    for position, shown_grades in enumerate(
-        ["", "success assist noise", "success", "assist", "noise", "missed", "quiet"]
-    ):
+    for position, kind in enumerate(["", "comment", *Grade]):
         tab.run(f"document.querySelectorAll('[data-show]')[{position}].click()")
-        expected = [grade for grade in grades if not shown_grades or grade in shown_grades.split()]
+        expected = [
+            grade for grade, has_comment in entries if kind in ("", grade) or (kind == "comment" and has_comment)
+        ]
         assert tab.run(SHOWN) == expected
         assert tab.run("document.getElementById('count').textContent") == f"{len(expected)} of 60 issues"
-        assert tab.run("[...document.querySelectorAll('[aria-pressed=true]')].map(b => b.dataset.show)") == [
-            shown_grades
-        ]
+        assert tab.run("[...document.querySelectorAll('[aria-pressed=true]')].map(b => b.dataset.show)") == [kind]
 
 
 def test_the_report_opens_on_the_comments_or_on_everything_if_there_are_none(open_report: Any) -> None:
     assert set(open_report(generated(60), "light").run(SHOWN)) <= {"success", "assist", "noise"}
     assert open_report(backtest(replayed(1), replayed(2)), "light").run(SHOWN) == ["quiet", "quiet"]
+    mentioning = backtest(replayed(1, mentions=1, markdown="#9"), replayed(2, shown(11, 0.9)), replayed(3))
+    assert open_report(mentioning, "light").run(SHOWN) == ["noise", "quiet"]
 
 
 def test_search_and_filter_work_with_the_keyboard_alone(open_report: Any) -> None:
