@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from bot.action.environment import RunnerEnvironment, append, print_line
 from bot.action.outputs import context_file, outputs
-from bot.comment.catalogue import thread_label
+from bot.comment.catalogue import day, thread_label
 from bot.comment.clean_text import log_line, plain_log_line
 from bot.comment.defang import inline, link
 from bot.domain.answer import Match
 from bot.errors import PrecedentError
+from bot.evaluation.results import Backtest
 from bot.git.errors import Archived
 from bot.github.errors import Gone, RateLimited
 from bot.pipeline.reconcile import CommentResult
@@ -22,6 +23,9 @@ MAX_SUMMARY_BYTES = 1_000_000
 """Less than 1 MiB; beyond that, GitHub drops a step's whole summary."""
 
 NEAREST_HEADING = "The nearest issues, with their similarity"
+MAX_REPLAYED_COMMENTS = 20
+"""Enough to judge by; the page has all."""
+
 _TEXT_CHARS = 300
 _NOTE_CHARS = 1_000
 
@@ -32,16 +36,17 @@ def summarise(
     results: Iterable[CommentResult] = (),
     notes: Iterable[str] = (),
     problems: Iterable[str] = (),
-    digest: Iterable[str] = (),
+    findings: Iterable[str] = (),
 ) -> str:
-    """The job summary as Markdown: problems first, then the result for each thread, the digest, and notes.
+    """The job summary as Markdown: problems first, then the result for each thread, what was found, and notes.
 
-    At most 1 MB: a longer report ends after a whole entry and says so. ``digest`` is Markdown that is already safe.
+    At most 1 MB: a longer report ends after a whole entry and says so. ``findings`` is Markdown that is already safe:
+    a digest, or the comments of a replay.
     """
-    return _truncate(_entries(list(results), list(notes), list(problems), list(digest)), MAX_SUMMARY_BYTES)
+    return _truncate(_entries(list(results), list(notes), list(problems), list(findings)), MAX_SUMMARY_BYTES)
 
 
-def _entries(results: list[CommentResult], notes: list[str], problems: list[str], digest: list[str]) -> Iterable[str]:
+def _entries(results: list[CommentResult], notes: list[str], problems: list[str], findings: list[str]) -> Iterable[str]:
     yield "### Precedent\n"
     if problems:
         yield "\n**Needs attention**\n\n"
@@ -49,11 +54,11 @@ def _entries(results: list[CommentResult], notes: list[str], problems: list[str]
     if results:
         yield "\n**Threads**\n\n"
         yield from map(_result_entry, results)
-    yield from digest
+    yield from findings
     if notes:
         yield "\n**How it went**\n\n"
         yield from (f"- {inline(note, _NOTE_CHARS)}\n" for note in notes)
-    if not (problems or results or notes or digest):
+    if not (problems or results or notes or findings):
         yield "\nNothing to do.\n"
 
 
@@ -62,17 +67,34 @@ def _result_entry(result: CommentResult) -> str:
         f"{thread_label(result.id)}: {result.title}" if result.title else thread_label(result.id), _TEXT_CHARS
     )
     url = result.comment.url if result.comment else ""
+    nearest = _fold(NEAREST_HEADING, _nearest(result.nearest))
+    if result.action == "would say":
+        return (
+            f"- {name} · would get this comment\n{_fold('What it would have said', result.text, is_open=True)}{nearest}"
+        )
     shown = link(result.action, url) if url else inline(result.action, _TEXT_CHARS)
-    line = f"- {name} · {shown}{f' · {inline(result.reason, _TEXT_CHARS)}' if result.reason else ''}\n"
-    shadow = result.text if result.action == "would say" else ""
-    return f"{line}{_fold('What it would have said', shadow)}{_fold(NEAREST_HEADING, _nearest(result.nearest))}"
+    return f"- {name} · {shown}{f' · {inline(result.reason, _TEXT_CHARS)}' if result.reason else ''}\n{nearest}"
 
 
-def _fold(title: str, text: str) -> str:
+def replayed_comments(backtest: Backtest, home: str) -> Iterable[str]:
+    """The comments of a replay as entries of the job summary, newest first, each folded below its issue.
+
+    ``home``: the address of the repository.
+    """
+    speaking = [issue for issue in reversed(backtest.replayed) if issue.markdown][:MAX_REPLAYED_COMMENTS]
+    if speaking:
+        yield "\n**What it would have said on the newest issues**\n\n"
+    for issue in speaking:
+        name = f"{thread_label(issue.id)}: {issue.title}"
+        title = link(name, f"{home}/issues/{issue.id}") if isinstance(issue.id, int) else inline(name, _TEXT_CHARS)
+        yield f"- {title} · {day(issue.created_at)}\n{_fold('What it would have said', issue.markdown)}"
+
+
+def _fold(title: str, text: str, *, is_open: bool = False) -> str:
     if not text:
         return ""
     indented = "\n".join(f"  {row}".rstrip() for row in text.strip().split("\n"))
-    return f"\n  <details><summary>{title}</summary>\n\n{indented}\n\n  </details>\n\n"
+    return f"\n  <details{' open' if is_open else ''}><summary>{title}</summary>\n\n{indented}\n\n  </details>\n\n"
 
 
 def _nearest(matches: Iterable[Match]) -> str:
@@ -105,7 +127,7 @@ class ActionReport:
     """Collects what one run did and what went wrong. ``code`` is its exit code, the worst of all faults.
 
     ``notices`` need no action. ``is_dry``: nothing is written, so no later run continues from here. ``past`` holds the
-    recent conversations on the issue in the outputs. ``digest`` is the digest for maintainers, as Markdown.
+    recent conversations on the issue in the outputs. ``findings``: what the run was asked for, as Markdown.
     """
 
     results: list[CommentResult] = field(default_factory=list)
@@ -115,7 +137,7 @@ class ActionReport:
     code: int = 0
     is_dry: bool = False
     past: RecentConversations | None = None
-    digest: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
 
     def add_results(self, results: Iterable[CommentResult]) -> None:
         for result in results:
@@ -166,7 +188,9 @@ def write_report(environment: RunnerEnvironment, report: ActionReport) -> None:
     for note in report.notes:
         print_line(plain_log_line(note))
     if environment.summary:
-        append(environment.summary, summarise(logged, [*report.notices, *report.notes], report.failures, report.digest))
+        append(
+            environment.summary, summarise(logged, [*report.notices, *report.notes], report.failures, report.findings)
+        )
     if environment.output:
         about = report.past.conversations[0].thread if report.past and report.past.conversations else 0
         silence = CommentResult(about, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))

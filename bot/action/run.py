@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bot.action.environment import RunnerEnvironment, write_file
-from bot.action.report import ActionReport, write_report
+from bot.action.report import ActionReport, replayed_comments, write_report
 from bot.action.task import RunTask
 from bot.domain.thread import Thread, ThreadId
 from bot.errors import PrecedentError
@@ -53,7 +53,7 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
         if by_hand == "digest" or (event.name == "schedule" and inputs.run == "digest"):
             from bot.action.digest import write_digest
 
-            report.digest += write_digest(run, environment, inputs.since)
+            report.findings += write_digest(run, environment, inputs.since)
             return
         if by_hand in ("rebuild", "backtest"):
             backtest = rebuild(run) if by_hand == "rebuild" else backtest_memory(run)
@@ -63,6 +63,7 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
                 from bot.evaluation.report import render_report
 
                 path = write_file(environment, "backtest.html", render_report(backtest))
+                report.findings += replayed_comments(backtest, f"{run.address.server}/{run.address.repo}")
                 report.note(f"What it would have said is in {path}, {UPLOAD_HINT}")
             return
         handled = handle_event(event, run)
@@ -70,7 +71,11 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
         report.add_results(results)
         handled.raise_error()
         if not (results or report.failures or report.notices):
-            report.note("No answer was due." if inputs.dry_run else "No answer was due; the changes are remembered.")
+            report.note(
+                "There was nothing to answer."
+                if inputs.dry_run
+                else "There was nothing to answer; what changed is remembered."
+            )
         own = next((result.id for result in results if not result.renews), event.number)
         report.past = _recent_on(own, run)
         continue_rebuild(run, unattended=event.is_maintenance)

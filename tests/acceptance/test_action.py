@@ -348,7 +348,7 @@ def test_a_rebuild_writes_a_report_of_the_comments_it_would_have_made(stage: Sta
     assert "Everybody is logged out" in report
     job_summary = summary(stage)
     assert "What it would have said is in .precedent/backtest.html, which is lost when the job ends" in job_summary
-    assert "Of the 3 newest issues, it would have shown similar ones on 0" in job_summary
+    assert "It would have commented on" in job_summary
     assert {"model/ranking.json", "model/backtest.json"} <= set(branch_files(stage))
 
 
@@ -361,8 +361,8 @@ def test_a_manual_backtest_shows_the_comments_it_would_have_made_and_writes_noth
     assert branch_files(stage) == before
     assert stage.github.writes == 0
     assert "Everybody is logged out" in (stage.folder / ".precedent/backtest.html").read_text(encoding="utf-8")
-    assert "Of the 3 newest issues" in summary(stage)
-    assert "it would have shown similar ones on 0 (0.0\u00a0%)." in capfd.readouterr().out
+    assert "of the 3 newest issues" in summary(stage)
+    assert "newest issues (" in capfd.readouterr().out
 
 
 def test_a_memory_that_has_grown_learns_and_still_answers(fast_stage: Stage) -> None:
@@ -377,7 +377,7 @@ def test_a_memory_that_has_grown_learns_and_still_answers(fast_stage: Stage) -> 
     memory = stage.memory()
     assert memory.state.manifest.learned_from == memory.state.manifest.threads == 60
     assert "model/ranking.json" in branch_files(stage)
-    assert "Of the 60 newest issues" in summary(stage)
+    assert "of the 60 newest issues" in summary(stage)
     number = open_issue(stage)
     assert len(stage.comments(number)) == 1
     assert stage.memory().state.manifest.learned_from == 60

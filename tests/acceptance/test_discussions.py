@@ -230,7 +230,7 @@ def test_discussions_are_not_answered_by_default(answered: Stage) -> None:
     answered.deliver("discussion", "created", number)
     answered.deliver("discussion_comment", "created", number, comment)
     assert answered.github.writes == 0
-    assert "No answer was due" in summary(answered)
+    assert "There was nothing to answer" in summary(answered)
     assert answered.memory().state.comments([number]) == {}
     answered.deliver("workflow_dispatch", run="answer", issue=str(number), code=2)
     assert "is a discussion, and those are answered only with discussions.answer: true" in summary(answered)

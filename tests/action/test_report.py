@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.action.report import MAX_SUMMARY_BYTES, summarise
+from bot.action.report import MAX_REPLAYED_COMMENTS, MAX_SUMMARY_BYTES, replayed_comments, summarise
 from bot.comment.clean_text import log_line
 from bot.domain.answer import Match
 from bot.github.threads import OwnComment
 from bot.pipeline.reconcile import CommentResult
+from tests.evaluation.samples import backtest, replayed, shown
 
 NOON = datetime(2025, 3, 11, 12, tzinfo=UTC)
 
@@ -39,7 +40,7 @@ def test_a_run_without_work_says_so() -> None:
 def test_a_comment_that_would_have_been_posted_is_shown_in_full() -> None:
     text = summarise([CommentResult(3, "", "would say", text="<!-- precedent:v1 id=action -->\n\n- one\n- two\n")])
     assert "  - one\n  - two" in text
-    assert text.count("<details>") == text.count("</details>") == 1
+    assert text.count("<details open>") == text.count("</details>") == 1
 
 
 def test_the_nearest_threads_are_folded_below_the_result_with_similarity_and_reasons() -> None:
@@ -97,3 +98,26 @@ def test_no_text_becomes_a_workflow_command(text: str) -> None:
     assert "##[" not in line
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", line)
     line.encode()
+
+
+def test_the_comments_of_a_replay_are_folded_below_their_issues_newest_first() -> None:
+    silent, spoke, newest = (
+        replayed(1),
+        replayed(2, shown(11, 0.9), title="@octocat `loops`", markdown="- [#11](https://github.com/o/r/issues/11)\n"),
+        replayed(3, shown(11, 0.9), title="Newest", markdown="### Seen before\n"),
+    )
+    entries = list(replayed_comments(backtest(silent, spoke, newest), "https://github.com/o/r"))
+    text = summarise(findings=entries)
+    assert [text.count(part) for part in ("<details>", "</details>", "issues/1)")] == [2, 2, 0]
+    assert text.index("Newest") < text.index("loops")
+    assert "- [issue 2: " in text
+    assert "](https://github.com/o/r/issues/2)" in text
+    assert "@octocat" not in text
+    assert "\n  - [#11](https://github.com/o/r/issues/11)\n" in text
+    assert list(replayed_comments(backtest(silent), "https://github.com/o/r")) == []
+
+
+def test_the_summary_shows_at_most_twenty_comments_of_a_replay() -> None:
+    threads = [replayed(key, shown(900, 0.9)) for key in range(1, 40)]
+    entries = list(replayed_comments(backtest(*threads), "https://github.com/o/r"))
+    assert len(entries) == 1 + MAX_REPLAYED_COMMENTS
