@@ -140,6 +140,9 @@ COMMAND_SYNTAX = {
 }
 """The commands, in the order of the help reply."""
 
+REPORTER_COMMANDS = ("search", "wrong", "off")
+"""All that the help reply tells people who may not write to the repository."""
+
 _MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",

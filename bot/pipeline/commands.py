@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
 
-from bot.comment.catalogue import COMMAND_SYNTAX, Words
+from bot.comment.catalogue import COMMAND_SYNTAX, REPORTER_COMMANDS, Words
 from bot.comment.defang import inline
 from bot.comment.marker import fingerprint, seal
 from bot.comment.outcome_text import TITLE_CHARS
@@ -253,9 +253,9 @@ def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyP
     if hour.used[account] >= limit:
         return refuse("limited", f"{HOURLY_LIMIT_REACHED} (commands.searches_per_hour: {limit})", "limited")
     if request.command and not request.command.clear:
-        return refuse("unclear", "", "unclear", *_help_sentences(run))
+        return refuse("unclear", "", "unclear", *_help_sentences(request, run))
     if name == "help":
-        return _with_text(ReplyPlan(request, name), _help_sentences(run), run, is_silent)
+        return _with_text(ReplyPlan(request, name), _help_sentences(request, run), run, is_silent)
     return plan_search(request, run)
 
 
@@ -270,10 +270,11 @@ def plan_search(request: ParsedRequest, run: Tools, only: frozenset[ThreadId] = 
     return _with_text(ReplyPlan(request, name, context, good=not nothing), sentences, run, is_silent=False)
 
 
-def _help_sentences(run: Tools) -> tuple[str, ...]:
+def _help_sentences(request: ParsedRequest, run: Tools) -> tuple[str, ...]:
     """The list of commands, with an example question if the settings have phrases for one."""
+    commands = "help_writers" if _is_writer(request, run) else "help"
     example = run.renderer.words.say("example_question").replace("…", "X1")
-    return ("help", "ask") if recall_question(example, run.settings.question_phrases) else ("help",)
+    return (commands, "ask") if recall_question(example, run.settings.question_phrases) else (commands,)
 
 
 def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: Tools, is_silent: bool) -> ReplyPlan:
@@ -317,6 +318,10 @@ def _may_change(request: ParsedRequest, run: Tools) -> bool:
     """Whether the issue's author asks, or somebody with write access according to the API now."""
     if request.by.casefold() == request.thread.author.casefold() != GHOST:
         return True
+    return _is_writer(request, run)
+
+
+def _is_writer(request: ParsedRequest, run: Tools) -> bool:
     return request.by != GHOST and run.forge.may_write(request.by)
 
 
@@ -378,14 +383,16 @@ MAX_NAME_CHARS = 20
 
 
 def sentence(name: str, command: Command | None, words: Words, per_hour: int = 0, choices: Sequence[str] = ()) -> str:
-    """The text ``reply_NAME`` as Markdown, several lines for ``help`` and ``which``.
+    """The text ``reply_NAME`` as Markdown, several lines for ``help``, ``help_writers`` and ``which``.
 
     Raises KeyError for an unknown name. ``per_hour`` is how often an account may ask; ``choices`` are
     commands to choose from.
     """
     match name:
         case "help":
-            return _help_text(words)
+            return _help_text(words, REPORTER_COMMANDS)
+        case "help_writers":
+            return _help_text(words, tuple(COMMAND_SYNTAX))
         case "ask":
             return words.say("reply_ask", question=f"`{words.say('example_question')}`")
         case "limited":
@@ -414,8 +421,8 @@ def _choices(request: ParsedRequest, run: Tools) -> list[str]:
     return lines or [f"- {COMMAND_SYNTAX.get(typed, '')}"]
 
 
-def _help_text(words: Words) -> str:
-    lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in COMMAND_SYNTAX.items())
+def _help_text(words: Words, names: Sequence[str]) -> str:
+    lines = (f"- {COMMAND_SYNTAX[name]}: {words.say(f'reply_help_{name}')}" for name in names)
     return "\n".join([words.say("reply_help"), "", *lines])
 
 

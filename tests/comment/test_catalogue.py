@@ -77,7 +77,7 @@ CONTEXTS = [
 ]  # fmt: skip
 
 FORGETTING = ("forget", "forget_left", "forget_history", "forget_refused", "forget_unreached")
-SENTENCES = ("admins", "nothing", "refused", "others_left", "unclear", "help", "ask")
+SENTENCES = ("admins", "nothing", "refused", "others_left", "unclear", "help_writers", "ask")
 
 
 def reply_texts(words: Words, searched: str = "x") -> str:

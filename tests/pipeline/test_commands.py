@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.comment.catalogue import COMMAND_SYNTAX
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import WORDS_FILE, Renderer
@@ -693,6 +694,15 @@ def test_help_shows_how_to_ask_a_question_if_it_would_be_understood(
     assert ("\n\nOr ask a question: `What did we decide about …?`\n" in text) is is_shown
 
 
+def test_help_shows_reporters_three_commands_and_people_with_write_access_all(sample: SampleRepository) -> None:
+    def commands(by: str) -> list[str]:
+        (text,) = sample.replies(sample.say("/precedent help", by))
+        return re.findall(r"^- `/precedent (\w+)", text, re.MULTILINE)
+
+    assert commands("stranger") == ["search", "wrong", "off"]
+    assert commands("hubot") == list(COMMAND_SYNTAX)
+
+
 @pytest.mark.slow
 def test_the_summary_says_what_was_asked_and_why_it_was_not_done(sample: SampleRepository) -> None:
     set_commands(sample, searches_per_hour=1)
@@ -846,11 +856,11 @@ def test_people_who_opted_out_are_answered_on_command_and_not_quoted(sample: Sam
 
 
 def test_a_repository_can_override_the_words_of_replies(sample: SampleRepository) -> None:
-    own = 'reply_meant: "Gemeint ist wohl {command}."\nreply_help_on: "wieder reden"'
+    own = 'reply_meant: "Gemeint ist wohl {command}."\nreply_help_off: "nichts mehr sagen"'
     sample.renderer = Renderer(overrides={WORDS_FILE: own}, links=CommentLinks(repo=REPO))
     (reply,) = sample.replies(sample.say("/precedent hlep"))
     assert "Gemeint ist wohl `/precedent help`." in reply
-    assert "\n- `/precedent on`: wieder reden\n" in reply
+    assert "\n- `/precedent off`: nichts mehr sagen\n" in reply
 
 
 def test_in_summary_mode_a_reply_is_reported_and_not_posted(sample: SampleRepository) -> None:
