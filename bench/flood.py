@@ -132,16 +132,16 @@ def _open_to_all(document: IndexDocument) -> IndexDocument:
 
 
 def _answer(query: PoisonQuery, library: PastLibrary) -> Answer:
-    before, limits = query.thread.created_at, Settings().troubleshooting
+    before, limits = query.thread.created_at, Settings().similar
     skip = referenced_numbers(query.thread, RepositoryAddress())
     started = time.perf_counter()
     ranking = find_candidates(query.thread, library, before, skip)
     ms = 1000 * (time.perf_counter() - started)
     ranks = (n for n, c in enumerate(ranking.candidates, 1) if query.right.intersection((c.entry.id, *c.folded)))
     similar = judge_candidates(query.thread, ranking, library, before) if terms(query.thread.title) else []
-    good = [each.thread for each in similar if each.is_shown(limits.similarity_threshold)]
-    closed = [thread.id for thread in good if thread.is_closed][: limits.max_results]
-    still_open = [thread.id for thread in good if not thread.is_closed][: limits.open_results]
+    good = [each.thread for each in similar if each.is_shown(limits.threshold)]
+    closed = [thread.id for thread in good if thread.is_closed][: limits.max]
+    still_open = [thread.id for thread in good if not thread.is_closed][: limits.open]
     return Answer(next(ranks, None), (*closed, *still_open), ms)
 
 

@@ -122,7 +122,7 @@ PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
 
 TEMPLATE_TEXTS = (
     "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "files", "decided", "said",
-    "why", "changed", "nothing_found", "possibly_related", "organisation",
+    "why", "changed", "nothing_found", "organisation",
 )  # fmt: skip
 """The texts that templates find under ``words``, besides the two sentences of the last line."""
 

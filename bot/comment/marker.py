@@ -31,7 +31,6 @@ def fingerprint(context: Context) -> str:
         [_match_facts(m) for m in (*context.seen_before, *context.open_now)],
         [(page.title, page.url, page.excerpt) for page in context.pages],
         context.elsewhere,
-        *([[(m.id, m.title, m.state, m.why) for m in context.possible]] if context.possible else []),
         *([("pulls", list(map(_pull_facts, context.pulls)))] if context.pulls else []),
         *([("organisation", list(map(_other_facts, context.organisation)))] if context.organisation else []),
     )

@@ -132,9 +132,7 @@ class Renderer:
         cls, settings: Settings, templates: Mapping[str, str], server: str, repo: str, instance: str = "action"
     ) -> Self:
         """The renderer for comments on ``repo`` (``owner/name``) on ``server``, with its settings and templates."""
-        choice = settings.comment.redirect_links
-        redirect = choice == "on" or (choice == "auto" and server == GITHUB)
-        links = CommentLinks(server, repo, redirect)
+        links = CommentLinks(server, repo, redirect=server == GITHUB)
         commands, language = settings.commands.enabled, settings.comment.language
         return cls(overrides=templates, links=links, instance=instance, commands=commands, language=language)
 
@@ -211,7 +209,6 @@ class Renderer:
 
 
 _TRIM_ORDER = (
-    "possible",
     "elsewhere",
     "also_mentioned",
     "pages",
@@ -246,7 +243,7 @@ def _with_hits(context: Context, section: str, hits: list[object]) -> Context:
 
 def _without_thread(context: Context, thread_id: ThreadId) -> Context:
     """The context without the thread that the comment is on."""
-    for section in ("mentioned", "also_mentioned", "seen_before", "open_now", "possible"):
+    for section in ("mentioned", "also_mentioned", "seen_before", "open_now"):
         context = _with_hits(context, section, [hit for hit in getattr(context, section) if hit.id != thread_id])
     return context
 

@@ -60,13 +60,12 @@ def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) 
         "open_now": [_open_now(match, phrases) for match in context.open_now],
         "organisation": [_organisation_match(other, phrases) for other in context.organisation[:MAX_ORGANISATION_HITS]],
         "pages": [_page(page, phrases) for page in context.pages],
-        "possible": [_possible(match, phrases) for match in context.possible],
     }
 
 
 def _titles(context: Context) -> Mapping[ThreadId, str]:
     hits: tuple[Hit, ...] = (
-        *context.mentioned, *context.also_mentioned, *context.seen_before, *context.open_now, *context.possible,
+        *context.mentioned, *context.also_mentioned, *context.seen_before, *context.open_now,
     )  # fmt: skip
     return {hit.id: hit.title for hit in hits if hit.title}
 
@@ -122,18 +121,6 @@ def _open_now(match: Match, phrases: CommentPhrases) -> Item:
     facts = [f"{phrases.words.age(match.created_at, phrases.now)}, {count}", reopening(match, phrases)]
     link = phrases.numbered(match.id, match.kind)
     return _item(link=link, open_pull=open_pull(match, phrases), facts=facts, why=why(match.why, phrases))
-
-
-def _possible(match: Match, phrases: CommentPhrases) -> Item:
-    words = phrases.words
-    closed = words.closing(match.state_reason)
-    fact = words.say("dated", what=closed, day=words.day(match.closed_at)) if match.closed_at else closed
-    is_open = match.state == "open"
-    return _item(
-        link=phrases.thread(match.id, match.kind),
-        facts=[words.texts["still_open"] if is_open else fact],
-        why=why(match.why, phrases),
-    )
 
 
 def _organisation_match(other: OrganisationMatch, phrases: CommentPhrases) -> Item:

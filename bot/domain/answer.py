@@ -136,9 +136,8 @@ class Context:
 
     ``elsewhere`` lists the threads of other repositories that it refers to, as ``owner/repo#N``. ``searched`` is the
     number of issues searched, 0 to leave it out. ``is_first``: no older issue is known. ``nearest`` are the nearest
-    issues, shown or not, for the people who run the bot; ``possible`` are those that may be folded into the end of a
-    comment that is written anyway. ``pulls`` are open pull requests, at most one for each open issue that is shown;
-    ``organisation`` are threads of the organisation's other repositories.
+    issues, shown or not, for the people who run the bot. ``pulls`` are open pull requests, at most one for each open
+    issue that is shown; ``organisation`` are threads of the organisation's other repositories.
     """
 
     mentioned: tuple[Mention, ...] = ()
@@ -149,7 +148,6 @@ class Context:
     elsewhere: tuple[str, ...] = ()
     searched: int = 0
     is_first: bool = False
-    possible: tuple[Match, ...] = ()
     pulls: tuple[OpenPull, ...] = ()
     organisation: tuple[OrganisationMatch, ...] = ()
     nearest: tuple[Match, ...] = field(default=(), compare=False)
@@ -211,7 +209,7 @@ def has_false_quotes(post: Post, records: Mapping[ThreadId, Record]) -> bool:
 
 
 def _hits(context: Context) -> Iterable[Hit]:
-    shown = context.mentioned, context.also_mentioned, context.seen_before, context.open_now, context.possible
+    shown = context.mentioned, context.also_mentioned, context.seen_before, context.open_now
     return (hit for section in shown for hit in section)
 
 

@@ -14,7 +14,6 @@ from bot.domain.hidden_people import HiddenPeople
 from bot.domain.hosts import GITHUB, GITHUB_HOST, GITHUB_HOSTS
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
-from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.domain.roles import MAINTAINER, MERGE_BOTS, RELEASE_BOTS, ROLE_WORDS
 
 ThreadId = int | str
@@ -309,9 +308,9 @@ class RepositoryAddress:
     repo: str | None = None
     hosts: tuple[str, ...] = GITHUB_HOSTS
     server: str = GITHUB
-    questions: QuestionPhrases = SHIPPED_QUESTIONS
+    questions: tuple[str, ...] = ()
 
     @classmethod
-    def at(cls, server: str, repo: str | None, questions: QuestionPhrases = SHIPPED_QUESTIONS) -> Self:
+    def at(cls, server: str, repo: str | None, questions: tuple[str, ...] = ()) -> Self:
         """The address of a repository on the server with this web address."""
         return cls(repo, (urlsplit(server).hostname or GITHUB_HOST,), server, questions)

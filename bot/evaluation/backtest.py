@@ -78,7 +78,7 @@ def _replay_thread(thread: Thread, library: PastLibrary, relations: Relations, w
             is_open=c.entry.open_at(thread.created_at),
             similarity=c.similarity,
             confidence=c.confidence,
-            is_shown=c.similarity >= watch.settings.troubleshooting.similarity_threshold,
+            is_shown=c.similarity >= watch.settings.similar.threshold,
             related=c.is_any_of(related),
             why=match.why,
         )
@@ -104,17 +104,17 @@ def _rank_candidates(
     ranked = find_candidates(opened, library, before, mentioned)
     if not has_words(opened):
         return ranked.candidates, ()
-    limits = watch.settings.troubleshooting
+    limits = watch.settings.similar
     similar = [hit for hit in judge_candidates(opened, ranked, library, before) if hit.why]
-    closed = [hit for hit in similar if hit.thread.is_closed][: limits.max_results]
-    still_open = [hit for hit in similar if not hit.thread.is_closed][: limits.open_results]
+    closed = [hit for hit in similar if hit.thread.is_closed][: limits.max]
+    still_open = [hit for hit in similar if not hit.thread.is_closed][: limits.open]
     return ranked.candidates, (*closed, *still_open)
 
 
 def _write_comment(opened: Thread, library: PastLibrary, watch: ReplayOptions) -> tuple[str, int]:
     if watch.render is None:
         return "", 0
-    answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at), watch.settings.references)
+    answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at), watch.settings.mentions)
     if not isinstance(answer, Speak):
         return "", 0
     return watch.render(opened, answer.context), len(answer.context.mentioned)

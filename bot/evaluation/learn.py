@@ -84,7 +84,7 @@ class Learner:
         return Backtest(
             replayed=tuple(sorted(seen, key=lambda one: (one.created_at, str(one.id)))),
             threads=len(self.history.threads),
-            threshold=watch.settings.troubleshooting.similarity_threshold,
+            threshold=watch.settings.similar.threshold,
             wanted=len(newest_issues(self.history, count)),
             seconds=monotonic() - started,
             repo=watch.place.repo or "",

@@ -67,14 +67,14 @@ def check_draft(request: DraftRequest, local_memory: LocalMemory) -> DraftAnswer
     """Return what the bot would say about the draft as a new issue. Nothing is fetched or written."""
     settings = settings_of(local_memory)
     server = local_memory.home.removesuffix(f"/{local_memory.repo}") or GITHUB
-    address = RepositoryAddress.at(server, local_memory.repo or None, settings.question_phrases)
+    address = RepositoryAddress.at(server, local_memory.repo or None, settings.commands.questions)
     renderer = Renderer.of_repository(settings, templates_of(local_memory), server, local_memory.repo)
     thread = draft_thread(request)
     with comparing_memory(local_memory, settings) as memory:
         renderer.usual_language = lambda _: language_among(memory, _newest_issues(local_memory))
         context = recall(thread, memory, settings, address)
         context = replace(context, searched=context.searched + 1)  # the Action counts the new issue too
-        proposal = comment_on(thread, context, renderer, settings.references)
+        proposal = comment_on(thread, context, renderer, settings.mentions)
         if proposal.problem not in local_memory.note:
             local_memory.warn(proposal.problem)
     _, _, comment = proposal.text.partition("\n")  # the first line is the hidden marker
@@ -93,12 +93,12 @@ def comparing_memory(local_memory: LocalMemory, settings: Settings) -> Iterator[
     machine. Warns about what went wrong, and if the bot has a model that is not here."""
     embedder, fault = None, ""
     try:
-        embedder = _embedder(local_memory, settings.semantic.model)
+        embedder = _embedder(local_memory, settings.similar.model)
     except PrecedentError as error:
         fault = f"Similar threads are found without embeddings: {error}"
         local_memory.warn(fault)
     with memory_of(local_memory, embedder) as memory:
-        is_wanted = settings.semantic.model and not local_memory.store and not fault
+        is_wanted = settings.similar.model and not local_memory.store and not fault
         if is_wanted and memory.state.manifest.embedder and (not embedder or memory.index.has_foreign_vectors):
             local_memory.warn(BY_WORDS_ONLY)
         yield memory

@@ -8,10 +8,9 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from bot import __version__
-from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.errors import UserError, WorldError
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA
@@ -97,7 +96,7 @@ class LocalMemory(NamedTuple):
     cache: Path | None = None
     store: Path | None = None
     is_of_checkout: bool = False
-    questions: QuestionPhrases = SHIPPED_QUESTIONS
+    questions: tuple[str, ...] = ()
     progress: ProgressBar = no_progress
     warn: Warn = no_warning
 
@@ -125,7 +124,7 @@ class EarlySettings(NamedTuple):
     sessions: tuple[str, ...] = ()
     default_sessions: bool = True
     people: tuple[str, ...] = ()
-    questions: QuestionPhrases = SHIPPED_QUESTIONS
+    questions: tuple[str, ...] = ()
 
 
 def early_settings_at(top: Path | None) -> EarlySettings:
@@ -144,16 +143,10 @@ def early_settings_at(top: Path | None) -> EarlySettings:
 
         loaded = load_settings(text, str(SETTINGS_PATH))
         sources = loaded.sources
-        people, questions = loaded.ignore.people, loaded.question_phrases
+        people, questions = loaded.ignore.people, loaded.commands.questions
         settings = EarlySettings(loaded.branch, sources.sessions, sources.default_sessions, people, questions)
         _cache_settings(file, settings, text)
     return settings
-
-
-def question_phrases(value: object) -> QuestionPhrases:
-    """The phrases as stored in JSON. Raises ValueError or TypeError for anything else."""
-    added, only = cast("tuple[list[object], object]", value)
-    return QuestionPhrases(tuple(map(str, added)), only is True)
 
 
 def settings_at(top: Path | None) -> Settings:
@@ -203,7 +196,7 @@ def _cached_settings(file: Path, text: bytes) -> EarlySettings | None:
         version, branch, sessions, default_sessions, people, questions = json.loads(head)
         if (version, stored) == (__version__, text):
             paths, ignored = tuple(map(str, sessions)), tuple(map(str, people))
-            return EarlySettings(str(branch), paths, default_sessions is True, ignored, question_phrases(questions))
+            return EarlySettings(str(branch), paths, default_sessions is True, ignored, tuple(map(str, questions)))
     return None
 
 

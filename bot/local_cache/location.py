@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bot.domain.hidden_people import HiddenPeople
-from bot.domain.question_phrases import SHIPPED_QUESTIONS
 from bot.git.checkout import find_top, remote_of_checkout, remote_of_repository
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, empty_database, open_database
@@ -22,7 +21,6 @@ from bot.local_cache.local_memory import (
     cache_name,
     early_settings_at,
     early_settings_of,
-    question_phrases,
 )
 from bot.reading.analyzer import ANALYSER_VERSION
 
@@ -68,9 +66,9 @@ def _with_settings(memory: LocalMemory) -> LocalMemory:
         settings = early_settings_of(memory)
         people, questions = settings.people, settings.questions
     else:
-        people, questions = tuple(memory.local_cache.fact("hidden").split()), SHIPPED_QUESTIONS
+        people, questions = tuple(memory.local_cache.fact("hidden").split()), ()
         with suppress(ValueError, TypeError):
-            questions = question_phrases(json.loads(memory.local_cache.fact("questions")))
+            questions = tuple(map(str, json.loads(memory.local_cache.fact("questions"))))
     memory.local_cache.hidden = HiddenPeople(people)
     return memory._replace(questions=questions)
 

@@ -177,7 +177,7 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.state.repo or "")
         note(database, "hidden", " ".join(memory.hidden_people.logins))
-        note(database, "questions", json.dumps(memory.stored_settings.question_phrases))
+        note(database, "questions", json.dumps(memory.stored_settings.commands.questions))
         note(database, "notes", "\n".join([*memory.notes, *_gap_notes(database, memory)]))
 
 

@@ -97,6 +97,10 @@ class Growth:
         return f"{message.rstrip()}\n\n{counts}\n{past}Precedent-Run: {secrets.token_hex(8)}\n"
 
 
+MAX_GROWTH = Growth(commits=200, bytes=50_000_000)
+"""A branch that has grown more since its last squash is squashed: clones stay small, and pushes ordinary."""
+
+
 class BranchSnapshot:
     """One commit of the branch. Its list of files is read once; contents are fetched together when first needed."""
 
@@ -151,9 +155,9 @@ class BranchStore:
 
     With a folder to ``keep``, the clone stays there for the next caller with exclusive use of the folder; it is cloned
     again once the branch has been squashed. A write makes a commit on the tip and pushes it without force. When the
-    branch has more than ``squash_after`` commits or ``squash_bytes`` of new content, the write makes one commit without
-    parents instead and pushes it with a lease: it replaces exactly the tip that was read, or TipMoved is raised. If the
-    server forbids that, the write is an ordinary one, unless a squash was requested.
+    branch has grown beyond ``limit``, the write makes one commit without parents instead and pushes it with a lease: it
+    replaces exactly the tip that was read, or TipMoved is raised. If the server forbids that, the write is an ordinary
+    one, unless a squash was requested.
     """
 
     def __init__(
@@ -163,11 +167,10 @@ class BranchStore:
         token: str | None = None,
         *,
         keep: Path | None = None,
-        squash_after: int = 200,
-        squash_bytes: int = 50_000_000,
+        limit: Growth = MAX_GROWTH,
     ) -> None:
         self._ref = f"refs/heads/{checked_branch(branch)}"
-        self._limit = Growth(squash_after, squash_bytes)
+        self._limit = limit
         self._keep = keep
         self._folder = _make_temporary_folder(keep)
         self._git = Git((keep or self._folder) / CLONE_FOLDER, as_remote(url, token))

@@ -27,7 +27,7 @@ from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, about
 from bot.reading.questions import recall_question
 from bot.reading.requests import COMMAND_NAMES, WHICH, Command
 from bot.reading.search_query import SearchQuery, search_query
-from bot.recall.mentions import numbers_in
+from bot.recall.mentions import MAX_FULL_MENTIONS, numbers_in
 
 MAX_REPLIES = 10
 """Maximum number of replies that one run writes. The next run takes the others."""
@@ -274,7 +274,7 @@ def _help_sentences(request: ParsedRequest, run: Tools) -> tuple[str, ...]:
     """The list of commands, with an example question if the settings have phrases for one."""
     commands = "help_writers" if _is_writer(request, run) else "help"
     example = run.renderer.words.say("example_question").replace("…", "X1")
-    return (commands, "ask") if recall_question(example, run.settings.question_phrases) else (commands,)
+    return (commands, "ask") if recall_question(example, run.settings.commands.questions) else (commands,)
 
 
 def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: Tools, is_silent: bool) -> ReplyPlan:
@@ -341,12 +341,12 @@ def _search_memory(request: ParsedRequest, run: Tools, only: frozenset[ThreadId]
 
     cards = MemoryCards(run.memory, may_show)
     if command:
-        query = search_query(command.words, request.at, run.settings.question_phrases, strict=False)
+        query = search_query(command.words, request.at, run.settings.commands.questions, strict=False)
         return about_words(query, cards, cards.read, service)
     assert question is not None
-    query = SearchQuery(request.thread.title, questions=run.settings.question_phrases)
+    query = SearchQuery(request.thread.title, questions=run.settings.commands.questions)
     if question.topic:
-        query = search_query(question.asked, request.at, run.settings.question_phrases, strict=False)
+        query = search_query(question.asked, request.at, run.settings.commands.questions, strict=False)
         query = query._replace(numbers=())  # those are in `question.about`
     query = query.asking(question.topic or query.words, decides=question.decides, verb=question.verb)
     return _with_mentioned(about_words(query, cards, cards.read, service), request, service, run)
@@ -354,7 +354,7 @@ def _search_memory(request: ParsedRequest, run: Tools, only: frozenset[ThreadId]
 
 def _with_mentioned(findings: Context, request: ParsedRequest, service: QuestionService, run: Tools) -> Context:
     """The findings, preceded by the issues that the question's comment refers to, as our other comments lack those."""
-    numbers = numbers_in(request.comment, run.address)[: run.settings.references.max]
+    numbers = numbers_in(request.comment, run.address)[:MAX_FULL_MENTIONS]
     if not numbers:
         return findings
     fetch_missing(numbers, run, f"mentioned in issue {request.thread.id}")

@@ -23,7 +23,7 @@ from bot.pipeline.room import Room, Settlement
 from bot.pipeline.tools import DAILY_LIMIT_REACHED, Facts, Tools, is_being_posted
 from bot.questions.comment import comment_on
 from bot.recall.answer import named_changes, recall, with_endings
-from bot.recall.mentions import referenced_numbers
+from bot.recall.mentions import MAX_FULL_MENTIONS, referenced_numbers
 from bot.recall.open_pulls import with_pulls
 
 OTHER_RUN_POSTING = "another run is writing the comment"
@@ -120,9 +120,7 @@ def _reason_to_pass(thread: Thread, before: Post | None, facts: Facts, run: Tool
 
 def _referenced_issues(thread: Thread, run: Tools) -> list[int]:
     newest = thread.id if isinstance(thread.id, int) else 0
-    return [
-        number for number in referenced_numbers(thread, run.address)[: run.settings.references.max] if number <= newest
-    ]
+    return [number for number in referenced_numbers(thread, run.address)[:MAX_FULL_MENTIONS] if number <= newest]
 
 
 def draft_again(thread: Thread, changed: frozenset[ThreadId], facts: Facts, run: Tools) -> Draft | None:
@@ -162,7 +160,7 @@ def _add_answer(base: Draft, run: Tools, kept: frozenset[ThreadId] = frozenset()
     others = _organisation_matches(base, context, run)
     context = replace(context, organisation=others[: run.settings.organisation.results])
     base = replace(base, is_false=is_false or _shows_disallowed(base, others))
-    rendered = comment_on(thread, context, run.renderer, run.settings.references)
+    rendered = comment_on(thread, context, run.renderer, run.settings.mentions)
     if isinstance(rendered.answer, Silent):
         return replace(base, answer=rendered.answer)
     if rendered.problem:

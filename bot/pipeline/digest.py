@@ -35,7 +35,7 @@ def digest_of_memory(
 def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, request: DigestRequest) -> DigestSource:
     cards, repeats = _cards(memory)
     fixes = {fix.id: fix for fix in memory.state.every_fix()}
-    clusters = clusters_of(memory, settings.clusters)
+    clusters = clusters_of(memory)
     left = sum(1 for _ in memory.state.uncompared())
     return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, request, left)
 

@@ -104,7 +104,7 @@ def learner(
     threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MAX_LEARN_THREADS)
     feedback = feedback_of(memory.state.every_comment(), memory.state.every_request(), threads)
     ignore = replace(settings.ignore, people=memory.hidden_people.logins)
-    settings = replace(settings, ignore=ignore, pages=replace(settings.pages, max_results=0))  # it has no pages
+    settings = replace(settings, ignore=ignore)
     watch = ReplayOptions(memory.ranking, settings, place, render)
     return read_history(threads, watch, seconds, memory.index.stored_vectors(), feedback)
 

@@ -62,6 +62,6 @@ def _update_plan(plan: Draft, pulls: Iterable[OpenPull], asked: Iterable[int], r
     context = with_pulls(replace(before, pulls=kept_pulls), visible_pulls(pulls, plan.thread, run), plan.thread)
     if context == before:
         return plan
-    rendered = comment_on(plan.thread, context, run.renderer, run.settings.references)
+    rendered = comment_on(plan.thread, context, run.renderer, run.settings.mentions)
     text = seal(rendered.text, fingerprint(context))
     return replace(plan, answer=Speak(context), text=text)

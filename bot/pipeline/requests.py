@@ -199,7 +199,7 @@ def _parse_comment(thread: Thread, comment: Message, key: int, run: Tools, has_c
 def _parse_question(text: str, author: str, run: Tools) -> RecallQuestion | None:
     if author in run.settings.ignore.hidden:
         return None
-    return recall_question(text, run.settings.question_phrases, repo=run.address.repo, hosts=run.address.hosts)
+    return recall_question(text, run.settings.commands.questions, repo=run.address.repo, hosts=run.address.hosts)
 
 
 def _may_ask(author: str, is_bot: bool, at: datetime, run: Tools) -> bool:

@@ -140,21 +140,13 @@ def _last_settings(site: RepositorySite, change: Callable[[Settings], Settings])
 
 def branch_store(site: RepositorySite, loaded: RepositorySettings, keep: Path | None = None) -> BranchStore:
     """The store on the branch named in the settings; ``keep`` as in `BranchStore`."""
-    settings = loaded.settings
-    return BranchStore(
-        site.url,
-        settings.branch,
-        site.token,
-        keep=keep,
-        squash_after=settings.memory.squash_commits,
-        squash_bytes=settings.memory.squash_megabytes * 1_000_000,
-    )
+    return BranchStore(site.url, loaded.settings.branch, site.token, keep=keep)
 
 
 def embedder(settings: Settings, site: RepositorySite, listener: RunListener) -> Embedder | None:
     """The text model named in the settings; None if there is none or it cannot be used."""
     try:
-        return open_text_model(settings.semantic.model, site.workspace)
+        return open_text_model(settings.similar.model, site.workspace)
     except UserError as error:
         listener.fail(str(error), error.exit_code)
     except WorldError as error:
@@ -216,7 +208,7 @@ def build_tools(
             own=own,
             settings=settings,
             renderer=renderer,
-            address=RepositoryAddress.at(site.server_url, site.repository, settings.question_phrases),
+            address=RepositoryAddress.at(site.server_url, site.repository, settings.commands.questions),
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, loaded.head)),
             started=now,

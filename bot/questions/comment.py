@@ -15,7 +15,7 @@ from bot.questions.requests import DraftRequest
 from bot.reading.language import language_of, most_frequent
 from bot.recall.answer import decide
 from bot.recall.library import Library
-from bot.settings.schema import ENGLISH, ReferenceSettings
+from bot.settings.schema import ENGLISH, MentionSettings
 
 NEIGHBOURS = 30
 """Threads that tell the usual language of a repository: few enough to be read in one go."""
@@ -34,7 +34,7 @@ class ProposedComment(NamedTuple):
     problem: str = ""
 
 
-def comment_on(thread: Thread, context: Context, renderer: Renderer, settings: ReferenceSettings) -> ProposedComment:
+def comment_on(thread: Thread, context: Context, renderer: Renderer, settings: MentionSettings) -> ProposedComment:
     """Decide whether the context is worth a comment on the thread, and write it."""
     answer = decide(context, settings)
     if isinstance(answer, Silent):

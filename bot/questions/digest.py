@@ -281,9 +281,9 @@ def _releases(source: DigestSource) -> tuple[frozenset[str], datetime | None]:
 
 def _find_fixed_matches(thread: Thread, source: DigestSource) -> list[Match]:
     """The similar issues whose fix is in this issue's version, the most similar first."""
-    library, troubleshooting = source.library, source.settings.troubleshooting
+    library, settings = source.library, source.settings
     wrong = wrong_matches_for(library.requests([thread.id]).get(thread.id, ()))
-    limits = Limits(troubleshooting.similarity_threshold, MAX_EVIDENCE, 0, troubleshooting.total_budget_chars)
+    limits = Limits(settings.similar.threshold, MAX_EVIDENCE, 0, settings.comment.chars)
     similar = find_similar(thread, library, None, wrong, limits, source.address.repo)
     context = with_endings(Context(seen_before=similar.seen), thread, library, source.address)
     matches = [match for match in context.seen_before if match.may_be_back and match.id in source.cards]
@@ -387,14 +387,11 @@ def _is_question(cluster: Cluster, source: DigestSource) -> bool:
 def _is_documented(cluster: Cluster, source: DigestSource) -> bool:
     """Whether a page answers the canonical issue or one of the newest. Questions of a few words count as answered,
     because no page can be found for them."""
-    page_settings = replace(source.settings.pages, max_results=1)
     ids = dict.fromkeys([cluster.canonical, *(one.id for one in source.members(cluster)[:MAX_EVIDENCE])])
     questions = [
         one for one in threads(source.library, ids, None).values() if len(PageQuery.of(one).terms) >= MIN_SHARED_TERMS
     ]
-    return not questions or any(
-        find_pages(thread, source.library, page_settings, source.address) for thread in questions
-    )
+    return not questions or any(find_pages(thread, source.library, source.address, limit=1) for thread in questions)
 
 
 def _has_pages(source: DigestSource) -> bool:

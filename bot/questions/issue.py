@@ -21,7 +21,7 @@ from bot.questions.search import find_words
 from bot.reading.search_query import SearchQuery
 from bot.recall.answer import recall, with_fixes
 from bot.recall.library import Library
-from bot.recall.mentions import find_mentions
+from bot.recall.mentions import MENTION_CHARS, find_mentions
 from bot.settings.schema import Settings
 
 MAX_THREADS = 5
@@ -65,7 +65,9 @@ def about_words(query: SearchQuery, cards: CardSearch, read: ReadMessages, servi
 
 def about_issue(numbers: Sequence[int], service: QuestionService) -> Context:
     """These issues in full, as if a text had mentioned them; those without a record are marked as missing."""
-    return _context_of(_find_mentions(numbers, "", service.settings.references.chars, service), service)
+    return _context_of(
+        _find_mentions(numbers, "", min(MENTION_CHARS, service.settings.comment.chars), service), service
+    )
 
 
 class RelatedThread(NamedTuple):
@@ -112,13 +114,8 @@ def issue_context(
 
 
 def _limit_budgets(chars: int, settings: Settings) -> Settings:
-    """The settings with budgets of at most a third of these characters."""
-    limit = chars // 3
-    references = replace(settings.references, chars=min(settings.references.chars, limit))
-    budget = min(settings.troubleshooting.total_budget_chars, limit)
-    return replace(
-        settings, references=references, troubleshooting=replace(settings.troubleshooting, total_budget_chars=budget)
-    )
+    """The settings with conversations of at most a third of these characters."""
+    return replace(settings, comment=replace(settings.comment, chars=min(settings.comment.chars, chars // 3)))
 
 
 def _history(request: IssueRequest, thread: Thread, sessions: Sequence[Thread], settings: Settings) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadFacts, ThreadMessage
 from bot.domain.kinds import Kind
-from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.errors import UserError
 from bot.reading.search_query import SearchQuery, search_query
 
@@ -157,9 +156,9 @@ class SmartSearch(NamedTuple):
 AnySearch = TypeVar("AnySearch", WordSearch, SmartSearch)
 
 
-def asked_by(request: AnySearch, questions: QuestionPhrases, now: datetime) -> AnySearch:
+def asked_by(request: AnySearch, questions: tuple[str, ...], now: datetime) -> AnySearch:
     """The request as people understand it who ask with these phrases."""
-    if questions == SHIPPED_QUESTIONS:
+    if not questions:
         return request
     return request._replace(query=search_query(request.words, now, questions))
 

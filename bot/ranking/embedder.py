@@ -44,7 +44,7 @@ _ENCODING_RECIPE = b"mean of 128 tokens of prose, 8192 characters, 2 a token, si
 """Part of the fingerprint; change it whenever the same model would give a thread a different vector, also if
 `bot.memory.model_store.embed` chooses other parts of its text."""
 
-_OPT_OUT_HINT = 'or set semantic.model to ""'
+_OPT_OUT_HINT = 'or set similar.model to ""'
 _HASH_LINE = re.compile(r"([0-9a-f]{64}) [ *](.{1,300})", re.ASCII)
 _PROBE_TEXT = "why does the build fail"
 
@@ -102,7 +102,7 @@ class LazyEmbedder:
 
 
 def model_folder(named: str, workspace: Path) -> Path:
-    """The folder that the setting ``semantic.model`` names: below ``workspace``, or the image's.
+    """The folder that the setting ``similar.model`` names: below ``workspace``, or the image's.
 
     Native code parses the tokenizer, so a path that leads outside, even through a link, raises UserError.
     """
@@ -113,7 +113,7 @@ def model_folder(named: str, workspace: Path) -> Path:
     except (OSError, RuntimeError, ValueError):  # a cycle of links, or characters not allowed in a path
         inside = False
     if not named or not inside:
-        raise UserError(f"semantic.model must be a folder below the workspace or {IMAGE_FOLDER}, not {named!a}")
+        raise UserError(f"similar.model must be a folder below the workspace or {IMAGE_FOLDER}, not {named!a}")
     return folder
 
 

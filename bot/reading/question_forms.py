@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
 
-from bot.domain.question_phrases import QuestionPhrases
 from bot.reading.endings.phrases import ENGLISH, joined, read_languages
 
 MAX_GAP_WORDS = 4
@@ -188,10 +187,9 @@ def shipped_forms() -> tuple[QuestionForms, ...]:
 
 
 @lru_cache(maxsize=16)
-def forms_of(phrases: QuestionPhrases) -> tuple[QuestionForms, ...]:
+def forms_of(phrases: tuple[str, ...]) -> tuple[QuestionForms, ...]:
     """The forms by which the people of a repository ask: their own first."""
-    shipped = shipped_forms()
-    return (*([_own_forms(phrases.added)] if phrases.added else []), *(() if phrases.only else shipped))
+    return (*([_own_forms(phrases)] if phrases else []), *shipped_forms())
 
 
 def _own_forms(phrases: tuple[str, ...]) -> QuestionForms:

@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.reading.question_forms import TOKEN, Form, FormRule, QuestionForms, forms_of, plain_words, shipped_forms
 
 MAX_TOPIC_CHARS = 200
@@ -36,14 +35,12 @@ class AskedTopic(NamedTuple):
     verb: str = ""
 
 
-def may_ask(text: str, phrases: QuestionPhrases = SHIPPED_QUESTIONS) -> bool:
+def may_ask(text: str, phrases: tuple[str, ...] = ()) -> bool:
     """Whether a text has a word of some question. A quick test that saves the rules for few texts."""
     return any(language.may_be_in(text) for language in forms_of(phrases))
 
 
-def asked_topic(
-    sentence: str, phrases: QuestionPhrases = SHIPPED_QUESTIONS, *, is_alone: bool = True
-) -> AskedTopic | None:
+def asked_topic(sentence: str, phrases: tuple[str, ...] = (), *, is_alone: bool = True) -> AskedTopic | None:
     """What a sentence asks about, None if it asks for no earlier decision or discussion. ``is_alone``: nothing else is
     said.
 
@@ -89,7 +86,7 @@ def is_answer(sentence: str) -> bool:
     return any(language.pattern("answered").match(sentence) for language in shipped_forms())
 
 
-def is_asked_whole(text: str, phrases: QuestionPhrases = SHIPPED_QUESTIONS) -> bool:
+def is_asked_whole(text: str, phrases: tuple[str, ...] = ()) -> bool:
     """Whether these words are one question from beginning to end, however they end."""
     words = _Words.of(text).text
     return any(rule.match(words) for language in forms_of(phrases) for rule in language.rules)

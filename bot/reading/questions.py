@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.domain.hosts import GITHUB_HOSTS
-from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.reading.lookalikes import ZERO_WIDTH_SPACE, plain
 from bot.reading.markdown import read, statements
 from bot.reading.question_grammar import MAX_SENTENCE_CHARS, AskedTopic, asked_topic, is_answer, is_asked_whole, may_ask
@@ -37,7 +36,7 @@ class RecallQuestion:
 
 def recall_question(
     text: str,
-    phrases: QuestionPhrases = SHIPPED_QUESTIONS,
+    phrases: tuple[str, ...] = (),
     *,
     repo: str | None = None,
     hosts: Sequence[str] = GITHUB_HOSTS,

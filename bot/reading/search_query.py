@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 
 from bot.domain.card import ThreadFacts
 from bot.domain.kinds import Kind
-from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.domain.roles import CONTRIBUTOR, MAINTAINER, PARTICIPANT, role_word
 from bot.errors import UserError
 from bot.reading.analyzer import ALL_STOP_WORDS, terms, unify_forms
@@ -96,7 +95,7 @@ class SearchQuery(NamedTuple):
     is_question: bool = False
     decides: bool = False
     verb: str = ""
-    questions: QuestionPhrases = SHIPPED_QUESTIONS
+    questions: tuple[str, ...] = ()
 
     @property
     def has_filters(self) -> bool:
@@ -161,9 +160,7 @@ def fold(text: str) -> str:
     return " ".join(unify_forms(plain(text)).casefold().split())
 
 
-def search_query(
-    text: str, now: datetime, questions: QuestionPhrases = SHIPPED_QUESTIONS, *, strict: bool = True
-) -> SearchQuery:
+def search_query(text: str, now: datetime, questions: tuple[str, ...] = (), *, strict: bool = True) -> SearchQuery:
     """Parse a search. Linear in its length.
 
     Raises UserError for a known qualifier with a wrong value; without ``strict`` it becomes plain words.
@@ -190,7 +187,7 @@ def search_query(
 
 def _as_question(query: SearchQuery, spoken: str) -> SearchQuery:
     """The query with the topic of the question as its words, if it is one."""
-    if query.questions.added or "?" in spoken or not spoken.isascii() or _MAY_BE_QUESTION.search(spoken):
+    if query.questions or "?" in spoken or not spoken.isascii() or _MAY_BE_QUESTION.search(spoken):
         from bot.reading.question_grammar import asked_topic  # few searches are questions
 
         if (asked := asked_topic(plain(spoken).rstrip(" ."), query.questions)) and terms(asked.bare):

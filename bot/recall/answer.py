@@ -14,17 +14,21 @@ from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thr
 from bot.reading.references import closed_by_text
 from bot.reading.versions import compare_versions, read_version, reported_version
 from bot.recall.library import Library, threads
-from bot.recall.mentions import brief, find_mentions, mentioned_elsewhere, referenced_numbers
+from bot.recall.mentions import (
+    MAX_FULL_MENTIONS,
+    MENTION_CHARS,
+    brief,
+    find_mentions,
+    mentioned_elsewhere,
+    referenced_numbers,
+)
 from bot.recall.open_pulls import remembered_pulls, with_pulls
 from bot.recall.pages import find_pages
 from bot.recall.similar import Limits, SimilarThreads, find_similar
-from bot.settings.schema import ReferenceSettings, Settings
+from bot.settings.schema import MentionSettings, Settings
 
 NOTHING_RELATED = "nothing in memory is close enough"
 NOTHING_YET = "memory holds no older issue"
-MIN_POSSIBLE_SIMILARITY = 0.4
-"""Minimum similarity of possibly related issues: below it the odds are a third of those at the usual threshold."""
-
 MAX_EARLY_NUMBER = 20
 """Up to this number an issue counts as one of the first of its repository."""
 
@@ -42,23 +46,23 @@ def recall(
 
     ``before``: memory as it stood then, None for today's. Threads in ``kept`` always count as similar.
     """
-    limits = settings.references
-    full, others = find_mentions(thread, address, library, before, (limits.max, limits.chars))
+    chars = settings.comment.chars
+    full, others = find_mentions(thread, address, library, before, (MAX_FULL_MENTIONS, min(MENTION_CHARS, chars)))
     wrong = wrong_matches_for(library.requests([thread.id]).get(thread.id, ()), before)
     full, others = (tuple(m for m in part if m.id not in wrong) for part in (full, others))
     skip: list[ThreadId] = [*wrong, *referenced_numbers(thread, address)]
     skip += [key for mention in (*full, *others) for key in (mention.id, *mention.chain)]
-    config = settings.troubleshooting
-    caps = Limits(config.similarity_threshold, config.max_results, config.open_results, config.total_budget_chars, kept)
-    similar = _find_similar(thread, library, caps, before, skip, address.repo) if config.enabled else SimilarThreads()
+    config = settings.similar
+    caps = Limits(config.threshold, config.max, config.open, chars, kept)
+    is_wanted = config.max or config.open
+    similar = _find_similar(thread, library, caps, before, skip, address.repo) if is_wanted else SimilarThreads()
     is_shown = bool(similar.seen or similar.still_open)
     context = Context(
         full,
         others,
         similar.seen,
         similar.still_open,
-        pages=() if is_shown else find_pages(thread, library, settings.pages, address, before),
-        possible=_possibly_related(similar) if settings.troubleshooting.possibly_related else (),
+        pages=() if is_shown else find_pages(thread, library, address, before),
         nearest=similar.nearest,
         elsewhere=mentioned_elsewhere(thread, address),
         searched=0 if before else library.issues,
@@ -93,12 +97,6 @@ def _find_similar(
         excluded |= wrong
 
 
-def _possibly_related(similar: SimilarThreads) -> tuple[Match, ...]:
-    """The nearest issues that are not shown, but are similar enough and have a reason."""
-    shown = {match.id for match in (*similar.seen, *similar.still_open)}
-    return tuple(m for m in similar.nearest if m.id not in shown and m.why and m.similarity >= MIN_POSSIBLE_SIMILARITY)
-
-
 def _is_first(thread: Thread, library: Library) -> bool:
     """Whether memory has no issue with a smaller number. Later issues do not count: silence there surprises nobody."""
     if not isinstance(thread.id, int) or thread.id > MAX_EARLY_NUMBER:
@@ -106,7 +104,7 @@ def _is_first(thread: Thread, library: Library) -> bool:
     return not any(entry.kind.traits.is_suggested for entry in library.entries(range(1, thread.id)).values())
 
 
-def decide(context: Context, settings: ReferenceSettings) -> Answer:
+def decide(context: Context, settings: MentionSettings) -> Answer:
     """Speak if there is anything useful to show; a mentioned issue that is no news stands there in brief."""
     speak = settings.speak
     told = tuple(mention for mention in context.mentioned if speak == "always" or is_worth_saying(mention))

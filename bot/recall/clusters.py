@@ -19,7 +19,6 @@ from bot.domain.changes import Request
 from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks, ClusterMember
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import ThreadId
-from bot.settings.schema import ClusterSettings
 
 DUPLICATE, STATED, STATED_BY_REPORTER, NAMED, CLAIMED = "duplicate", "said", "heard", "named", "claimed"
 MUTUAL_NEAREST, MUTUAL_NEAR, SAME_TEXT, SAME_ERROR, SAME_NAME, SIMILAR_TITLE, SAME_TITLE = (
@@ -57,7 +56,6 @@ MAX_MEMBERS = 40
 MAX_UNVOUCHED = 5
 """Most members vouched for only by an unknown author: one per account, so that nobody can inflate a cluster."""
 
-DEFAULT_SETTINGS = ClusterSettings()
 MAX_REASONS = 3
 MAX_CHAIN = 10
 TWO, THREE = 2, 3
@@ -92,10 +90,10 @@ class ClusterMemory(Protocol):
     def every_request(self) -> Sequence[Request]: ...
 
 
-def clusters_of(memory: ClusterMemory, settings: ClusterSettings = DEFAULT_SETTINGS) -> tuple[Cluster, ...]:
-    """All clusters of this memory, the one with the newest member first. ``settings`` overrule comments."""
+def clusters_of(memory: ClusterMemory) -> tuple[Cluster, ...]:
+    """All clusters of this memory, the one with the newest member first."""
     links = memory.cluster_links()
-    opinions = Opinions.of(memory.every_request(), settings)
+    opinions = Opinions.of(memory.every_request())
     named = (key for pair in opinions.same for key in pair)
     ids = dict.fromkeys((*links, *(link.to for one in links.values() for link in one.links), *named))
     return build_clusters(links, memory.shown_entries(ids), opinions)
@@ -104,7 +102,7 @@ def clusters_of(memory: ClusterMemory, settings: ClusterSettings = DEFAULT_SETTI
 Pair = frozenset[ThreadId]
 
 Word = tuple[ThreadId, str]
-"""The thread that an opinion was given on, and who gave it; "" for the settings."""
+"""The thread that an opinion was given on, and who gave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +118,10 @@ class Opinions:
     originals: tuple[tuple[ThreadId, ThreadId, str], ...] = ()
 
     @classmethod
-    def of(cls, requests: Iterable[Request], settings: ClusterSettings) -> Opinions:
-        """The opinions in comments, overruled by those in the settings."""
+    def of(cls, requests: Iterable[Request]) -> Opinions:
+        """The opinions in comments."""
         verdicts = sorted((r for r in requests if r.name in VERDICTS), key=lambda r: (r.at, r.comment_id, str(r.id)))
         statements = [(r.id, key, r.name, r.by) for r in verdicts for key in r.about]
-        from_settings = {"different": settings.different, "same": settings.same, "original": settings.original}
-        statements += [
-            (one, other, name, "") for name, texts in from_settings.items() for one, other in pairs_in(texts)
-        ]
         words: dict[Pair, tuple[Word, ...]] = {}
         for thread, key, name, author in statements:
             if thread != key:
@@ -136,13 +130,6 @@ class Opinions:
         same = {pair: each for pair, each in words.items() if each}
         originals = tuple((thread, key, author) for thread, key, name, author in statements if name == "original")
         return cls(same, frozenset(words) - frozenset(same), originals)
-
-
-def pairs_in(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """The pairs of numbers in settings such as ``#12 #7: the same crash``."""
-    for text in texts:
-        one, other = text.partition(":")[0].split()
-        yield int(one.lstrip("#")), int(other.lstrip("#"))
 
 
 @dataclass(slots=True)

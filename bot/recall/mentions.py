@@ -20,6 +20,12 @@ from bot.reading.requests import without_commands
 from bot.recall.condense import condense
 from bot.recall.library import Library, threads
 
+MAX_FULL_MENTIONS = 3
+"""How many mentioned issues are shown in full; others only by title."""
+
+MENTION_CHARS = 5_000
+"""Characters of conversation shown for each of them."""
+
 MAX_CHAIN = 10
 MAX_LISTED = 10
 MAX_ELSEWHERE = 5

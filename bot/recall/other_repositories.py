@@ -98,7 +98,7 @@ def find_elsewhere(
     check. Those in ``kept`` are shown already, so they may be below today's similarity threshold. All of it comes from
     the engine alone: read the threads from GitHub before showing them. Raises OrganisationUnavailable.
     """
-    floor = settings.troubleshooting.similarity_threshold
+    floor = settings.similar.threshold
     found = judge_elsewhere(thread, rank_elsewhere(thread, candidates, scope, before, shipped_elsewhere()))
     good = (
         ranked for ranked in found if ranked.why and (ranked.candidate.similarity >= floor or ranked.thread.key in kept)

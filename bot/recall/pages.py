@@ -18,7 +18,12 @@ from bot.reading.analyzer import body_terms, terms
 from bot.reading.pages import MarkdownSection, first_sentences, page_url, sections, source_of
 from bot.reading.signals import find_errors, keywords, quotations
 from bot.recall.library import Library, similar_query, threads
-from bot.settings.schema import PageSettings
+
+MAX_PAGES = 2
+"""How many pages a comment shows."""
+
+MIN_PAGE_SIMILARITY = 0.65
+"""The least similarity of a page that is shown."""
 
 MAX_READ = 8
 """How many pages are read for each query."""
@@ -100,7 +105,7 @@ class PageQuery:
 
 
 def find_pages(
-    thread: Thread, library: Library, settings: PageSettings, address: RepositoryAddress, before: datetime | None = None
+    thread: Thread, library: Library, address: RepositoryAddress, before: datetime | None = None, limit: int = MAX_PAGES
 ) -> tuple[PageHit, ...]:
     """The pages that answer ``thread``, each with its best section, best first; ``before``: as they stood then.
 
@@ -108,7 +113,7 @@ def find_pages(
     between pages and repositories, but not with the similarity of threads. Among the passages that cover enough, a text
     model, if there is one, prefers those that mean the same.
     """
-    if not settings.max_results or not terms(thread.title):
+    if not terms(thread.title):
         return ()
     pages = _candidates([thread, replace(thread, body="\n".join(keywords(thread.body)))], library, before)
     passages = [(key, passage) for key, page in pages.items() for passage in _passages(page.title, page.body)]
@@ -116,13 +121,13 @@ def find_pages(
     rarity = Rarity.among([passage for _, passage in passages], query, library, before)
     parts = {scripts: query.in_scripts(scripts) for scripts in {passage.scripts for _, passage in passages}}
     found = [(_similarity(query, parts[passage.scripts], passage, rarity), key, passage) for key, passage in passages]
-    found = [one for one in found if one[0] > 0 and one[0] >= settings.similarity_threshold]
+    found = [one for one in found if one[0] > 0 and one[0] >= MIN_PAGE_SIMILARITY]
     found.sort(key=lambda one: (-one[0], str(one[1])))
     best: dict[ThreadId, tuple[float, float, MarkdownSection]] = {}
     for (similarity, key, passage), cosine in zip(found, _cosines(thread, found, library), strict=True):
         if key not in best or similarity + cosine > best[key][0]:
             best[key] = similarity + cosine, similarity, passage.section
-    ranked = sorted(best, key=lambda key: (-best[key][0], str(key)))[: settings.max_results]
+    ranked = sorted(best, key=lambda key: (-best[key][0], str(key)))[:limit]
     return tuple(_hit(pages[key], best[key][2], best[key][1], address) for key in ranked)
 
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from bot.domain.hidden_people import HiddenPeople
-from bot.domain.question_phrases import QuestionPhrases
 from bot.errors import UserError
 
 Value = bool | int | float | str | tuple[str, ...]
 Mode = Literal["comment", "summary", "off"]
-RedirectLinks = Literal["auto", "on", "off"]
 Language = Literal["auto", "en", "de", "es", "fr", "ja", "ko", "pt", "ru", "zh"]
 """English is `templates/words.yml`, any other is `templates/words/LANGUAGE.yml`."""
 ENGLISH = "en"
@@ -87,33 +85,20 @@ _PAIR_RULE = {
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceSettings:
+class MentionSettings:
     speak: MentionsSpeak = setting(
         "useful",
         "When mentioned issues alone lead to a comment: if one has an ending or a decision and the person who mentions "
         "it took no part in it; always; never. Comments for other reasons name them in brief.",
         choices=get_args(MentionsSpeak),
     )
-    max: int = setting(3, "How many are shown in full; others only by title.", low=0, high=10)
-    chars: int = setting(5000, "Maximum characters of conversation shown for each.", low=200, high=20_000)
 
 
 @dataclass(frozen=True, slots=True)
-class TroubleshootingSettings:
-    enabled: bool = setting(True, "Look for similar issues.")
-    similarity_threshold: float = setting(0.65, "Lowest similarity at which an issue is shown.", low=0.0, high=1.0)
-    max_results: int = setting(3, "How many closed issues are shown.", low=1, high=10)
-    total_budget_chars: int = setting(
-        12_000, "Characters of conversation, divided among the closed issues by similarity.", low=1000, high=50_000
-    )
-    open_results: int = setting(2, "How many open issues are shown, in addition to closed ones.", low=0, high=5)
-    possibly_related: bool = setting(
-        False, "List somewhat less similar issues, folded, at the end of a comment that is written anyway."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class SemanticSettings:
+class SimilarSettings:
+    threshold: float = setting(0.65, "Lowest similarity at which an issue is shown.", low=0.0, high=1.0)
+    max: int = setting(3, "How many closed issues are shown.", low=0, high=10)
+    open: int = setting(2, "How many open issues are shown, in addition to closed ones.", low=0, high=5)
     model: str = setting(
         "/models",
         "The folder of a text model, which compares issues by meaning too: the image's, or your own. Empty for none.",
@@ -127,8 +112,6 @@ class PageSettings:
     docs: tuple[str, ...] = setting(
         ("README.md", "CHANGELOG.md", "docs/**/*.md"), "Markdown files of the default branch to remember.", **GLOB_RULE
     )
-    max_results: int = setting(2, "How many pages are shown when no issue is similar; 0 for none.", low=0, high=5)
-    similarity_threshold: float = setting(0.65, "Lowest similarity at which a page is shown.", low=0.0, high=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +130,13 @@ class CommandSettings:
     searches_per_hour: int = setting(
         5, "Searches, questions and other requests for information per account and hour.", low=0, high=100
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSettings:
-    same: tuple[str, ...] = setting((), "Pairs of issues that report the same thing.", **_PAIR_RULE)
-    different: tuple[str, ...] = setting((), "Pairs of issues that report different things.", **_PAIR_RULE)
-    original: tuple[str, ...] = setting((), "Pairs of a report and the original issue of its cluster.", **_PAIR_RULE)
+    questions: tuple[str, ...] = setting(
+        (),
+        "Questions about decisions and discussions, in addition to those that Precedent knows. {topic} is "
+        "the subject, * up to four words, a/b either word.",
+        form=r"(?!(?:[^*]*\*){3})(?=.{13})[^{}\n]*\{topic\}[^{}\n]*",
+        wording="questions that contain {topic}, six or more other characters, and no more than two *",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +159,8 @@ class CommentSettings:
         "The language of comments; auto: that of the issue, or if that is unclear, of most issues.",
         choices=get_args(Language),
     )
-    redirect_links: RedirectLinks = setting(
-        "auto",
-        "Link to issues without leaving a backlink on them; auto: on github.com only.",
-        choices=get_args(RedirectLinks),
+    chars: int = setting(
+        12_000, "Characters of conversation, divided among the closed issues by similarity.", low=1000, high=50_000
     )
     daily_limit: int = setting(50, "Maximum comments in any 24 hours, including replies.", low=1, high=500)
     answer_within_hours: int = setting(24, "Issues older than this when first seen are not answered.", low=1, high=168)
@@ -235,37 +216,17 @@ class DiscussionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySettings:
-    squash_commits: int = setting(200, "Commits after which the branch becomes one commit.", low=10, high=10_000)
-    squash_megabytes: int = setting(50, "Size at which the branch becomes one commit.", low=5, high=1000)
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings; an instance without arguments holds the defaults."""
 
     mode: Mode = setting("comment", "Answer in a comment, in the job summary only, or not at all.", choices=MODES)
     branch: str = setting("precedent", "The branch that holds the memory.", **_BRANCH_RULE)
     pulls: bool = setting(False, "Answer pull requests too.")
-    references: ReferenceSettings = _section(ReferenceSettings, "Issues that a text mentions.")
-    troubleshooting: TroubleshootingSettings = _section(TroubleshootingSettings, "Similar issues and how they ended.")
-    semantic: SemanticSettings = _section(
-        SemanticSettings, "Similarity by meaning, with the text model of the image or of a folder in the workspace."
-    )
+    mentions: MentionSettings = _section(MentionSettings, "Issues that a text mentions.")
+    similar: SimilarSettings = _section(SimilarSettings, "Similar issues and how they ended.")
     pages: PageSettings = _section(PageSettings, "Wiki and documentation, shown when no issue is similar.")
     sources: SourceSettings = _section(SourceSettings, "Other conversations worth searching.")
     commands: CommandSettings = _section(CommandSettings, "Commands that people may write in a comment.")
-    recall_phrases: tuple[str, ...] = setting(
-        (),
-        "Questions about decisions and discussions, in addition to those that Precedent knows. {topic} is "
-        "the subject, * up to four words, a/b either word.",
-        form=r"(?!(?:[^*]*\*){3})(?=.{13})[^{}\n]*\{topic\}[^{}\n]*",
-        wording="phrases with {topic}, at most two * and at least six other characters",
-    )
-    recall_phrases_only: bool = setting(False, "Answer no other questions than those in recall_phrases.")
-    clusters: ClusterSettings = _section(
-        ClusterSettings, "Corrections to the clusters of issues that report one thing."
-    )
     decisions: DecisionSettings = _section(DecisionSettings, "Who decides, besides maintainers.")
     bots: BotSettings = _section(BotSettings, "Which bots say how an issue ended.")
     ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
@@ -275,11 +236,6 @@ class Settings:
     organisation: OrganisationSettings = _section(
         OrganisationSettings, "Issues of other repositories, on a server that searches them."
     )
-    memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
-
-    @property
-    def question_phrases(self) -> QuestionPhrases:
-        return QuestionPhrases(self.recall_phrases, self.recall_phrases_only)
 
 
 class SettingDescription(NamedTuple):

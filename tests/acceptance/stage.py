@@ -243,7 +243,7 @@ def with_past(stage: Stage) -> None:
 
 def with_mentions(stage: Stage) -> None:
     """Let every mentioned issue that is known lead to a comment."""
-    stage.configure("references:\n  speak: always\n")
+    stage.configure("mentions:\n  speak: always\n")
 
 
 def with_memory(stage: Stage) -> None:

@@ -204,7 +204,7 @@ def test_bots_and_ignored_people_are_remembered_but_not_answered(stage: Stage, a
 
 
 def test_ignored_people_are_not_quoted(stage: Stage) -> None:
-    stage.configure("ignore: {people: [OctoCat]}\nreferences: {speak: always}")
+    stage.configure("ignore: {people: [OctoCat]}\nmentions: {speak: always}")
     number = open_issue(stage)
     (text,) = stage.comments(number)
     assert "Where should sessions live?" in text
@@ -332,7 +332,7 @@ def test_a_rebuild_reads_everything_again_and_leaves_tombstones_for_deleted_issu
 def test_a_text_model_that_is_named_and_missing_is_reported_and_the_default_is_not(stage: Stage) -> None:
     open_issue(stage)
     assert "embeddings" not in summary(stage)
-    stage.configure("semantic: {model: mine}")
+    stage.configure("similar: {model: mine}")
     open_issue(stage)
     assert "Similar threads are found without embeddings: " in summary(stage)
     assert "mine: no such folder" in summary(stage)

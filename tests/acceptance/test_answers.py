@@ -59,7 +59,7 @@ def answer_threads(memory: Memory, threads: Iterable[Thread]) -> Tally:
     for thread in threads:
         opened = thread.as_of(thread.created_at)
         context = recall(opened, memory, SETTINGS, RepositoryAddress(REPO), thread.created_at)
-        answer = decide(context, SETTINGS.references)
+        answer = decide(context, SETTINGS.mentions)
         tally.threads += 1
         if isinstance(answer, Speak):
             tally.spoke += 1

@@ -188,13 +188,13 @@ def test_a_missing_variable_is_named(scenario: Scenario, name: str, capfd: pytes
 def test_a_config_with_a_typo_posts_nothing_and_a_later_run_catches_up(
     scenario: Scenario, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    scenario.commit(".github/precedent.yml", "mode: comment\ntroubleshoting:\n  max_results: 1\n")
+    scenario.commit(".github/precedent.yml", "mode: comment\nsimilr:\n  max: 1\n")
     number = scenario.open_issue()
     assert scenario.act("issues", "opened", number) == 2
     (line,) = errors(scenario, capfd)
     assert line.startswith(".github/precedent.yml:2: unknown setting")
-    assert 'did you mean "troubleshooting"?' in line
-    assert "troubleshooting" in scenario.stage.summary.read_text(encoding="utf-8")
+    assert 'did you mean "similar"?' in line
+    assert "similar" in scenario.stage.summary.read_text(encoding="utf-8")
     assert scenario.stage.comments(number) == []
     assert isinstance(scenario.stage.memory().records([number])[number], Thread)
     scenario.commit(".github/precedent.yml", "mode: comment\n")

@@ -10,7 +10,7 @@ from tests.acceptance.stage import REPOSITORY, Stage, with_past
 pytestmark = pytest.mark.slow
 
 VALID = """branch: memory
-references: {speak: always}
+mentions: {speak: always}
 comment:
   answer_within_hours: 100
   daily_limit: 40

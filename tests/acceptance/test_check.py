@@ -17,7 +17,7 @@ from tests.cli.program_result import Run
 from tests.examples import THOROUGH
 from tools.demo import visible
 
-SETTINGS = "mode: comment\ncomment: {daily_limit: 500}\ntroubleshooting: {similarity_threshold: 0.2}\n"
+SETTINGS = "mode: comment\ncomment: {daily_limit: 500}\nsimilar: {threshold: 0.2}\n"
 LEAD = "We have met this before."
 TEMPLATE = f'{{% extends "shipped/%s" %}}{{% block lead %}}{LEAD}{{% endblock %}}\n'
 QUESTIONS = 50 if THOROUGH else 12

@@ -201,7 +201,7 @@ def archive_lines(index: int, closing: Closing) -> list[dict[str, Any]]:
 
 
 CLOSINGS = closings()
-SETTINGS = "comment:\n  daily_limit: 500\nreferences:\n  speak: always\nreleases:\n  notify: comment\n"
+SETTINGS = "comment:\n  daily_limit: 500\nmentions:\n  speak: always\nreleases:\n  notify: comment\n"
 
 
 def with_closings(stage: Stage) -> None:

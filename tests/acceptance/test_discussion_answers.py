@@ -9,7 +9,7 @@ from bot.domain.thread import Tombstone
 from bot.pipeline.renewals import MAX_RENEWALS
 from tests.acceptance.stage import BOT, Stage, graph_requests, summary, with_memory, with_past
 
-ANSWER_DISCUSSIONS = "discussions:\n  answer: true\nreferences:\n  speak: always\n"
+ANSWER_DISCUSSIONS = "discussions:\n  answer: true\nmentions:\n  speak: always\n"
 QUESTION = (
     "Login cookie refused behind a proxy",
     "The proxy refuses the cookie, and auth/cookie.py raises CookieRefused.",

@@ -13,7 +13,7 @@ from tests.threats.walked_memory import CANARY, HOSTILE
 
 pytestmark = pytest.mark.slow
 HIDDEN, SECRET = "Villain", "xylophone"
-SETTINGS = "ignore: {people: [villain]}\nreferences: {speak: always}\nreleases: {notify: comment}\n"
+SETTINGS = "ignore: {people: [villain]}\nmentions: {speak: always}\nreleases: {notify: comment}\n"
 LOOP = "After the upgrade the login form comes back at once:\n\n```\nE42: login cookie refused by linkbarn\n```\n"
 
 

@@ -186,7 +186,7 @@ def silence_one_issue(newcomer: Newcomer) -> None:
 
 def keep_one_issue_out(newcomer: Newcomer) -> None:
     (wrong,) = CODE.findall(readme_rows()["keep one issue from being shown on another"])
-    newcomer.push_file(SETTINGS, "references: {speak: always}\n")
+    newcomer.push_file(SETTINGS, "mentions: {speak: always}\n")
     number = newcomer.open_issue("As in #1 and in #2.")
     assert DECISION in newcomer.our_comment(number)
     newcomer.post_comment(number, wrong.replace("#N", "1"))

@@ -188,7 +188,7 @@ def test_a_draft_pull_request_is_called_a_draft(stage: Stage) -> None:
 
 def test_nothing_is_looked_up_if_pull_requests_are_remembered(stage: Stage) -> None:
     github = stage.github
-    stage.configure("pulls: true\nreferences:\n  speak: always\n")
+    stage.configure("pulls: true\nmentions:\n  speak: always\n")
     for number in range(5, 12):
         github.open_issue("hubot", f"Carts are lost {number}", "On each restart.", at="2026-01-04T10:00:00Z")
     pull = github.add_pull("hubot", "Keep carts", "Fixes #11.", closes=[11])

@@ -128,7 +128,7 @@ class Leaks:
 def test_no_text_of_a_repository_brings_a_secret_into_memory(empty_stage: Stage) -> None:
     stage, github, at = empty_stage, empty_stage.github, "2026-01-01T10:00:00Z"
     secret = Leaks()
-    stage.configure("references:\n  speak: always\nreleases:\n  notify: comment\n")
+    stage.configure("mentions:\n  speak: always\nreleases:\n  notify: comment\n")
     stage.configure(f"# Setup with {secret['heading']}\n\nUse {secret['docs']}.\n", f"docs/{secret['path']}.md")
     stage.git.create(f"{REPOSITORY}.wiki")
     stage.git.commit(f"{REPOSITORY}.wiki", f"{secret['page']}.md", f"Use {secret['wiki']}.\n")

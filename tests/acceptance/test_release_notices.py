@@ -8,7 +8,7 @@ from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary, with_memory
 
 pytestmark = pytest.mark.slow
 DAY = 24 * 3600
-NOTIFY = "references:\n  speak: always\nreleases:\n  notify: comment\n"
+NOTIFY = "mentions:\n  speak: always\nreleases:\n  notify: comment\n"
 BODY = "Faster.\n\n## ⚠️ Breaking changes\n\nSessions are kept in `sessions.db` now. Delete the old files.\n\n## Fixes\n"
 
 

@@ -120,7 +120,7 @@ def test_the_digest_says_if_it_lacks_the_model_of_the_bot(
     checkout = clone(str(remote), tmp_path / "checkout")
     monkeypatch.chdir(checkout)
     (checkout / ".github").mkdir()
-    (checkout / ".github/precedent.yml").write_text("semantic:\n  model: mine\n")
+    (checkout / ".github/precedent.yml").write_text("similar:\n  model: mine\n")
     for is_here in (False, True):
         if is_here:
             write_folder(checkout / "mine")

@@ -29,7 +29,6 @@ from bot.github.errors import Gone, NotPermitted, RateLimited, Unauthorised, Unr
 from bot.memory.branch_store import Growth, Tip
 from bot.memory.manifest import MANIFEST_PATH as MANIFEST
 from bot.memory.manifest import Manifest
-from bot.settings.schema import Settings
 from tests.cli.examined_repository import (
     NOW,
     REPOSITORY,
@@ -97,8 +96,8 @@ def test_a_healthy_repository_has_no_problems_and_nothing_is_written(healthy: Ex
     [
         ("/models", True, "ok", "/models has one: issues are compared by words and by meaning"),
         ("/models", False, "note", f"none in /models: this installation compares issues by words. With one, {GAIN}"),
-        ("", True, "ok", "semantic.model switches it off: issues are compared by words"),
-        ("mine", False, "ok", "semantic.model names mine"),
+        ("", True, "ok", "similar.model switches it off: issues are compared by words"),
+        ("mine", False, "ok", "similar.model names mine"),
     ],
 )
 def test_the_doctor_says_whether_this_installation_has_a_text_model(
@@ -457,7 +456,7 @@ def test_the_level_of_the_branch_depends_on_what_was_found() -> None:
         (Tip("1" * 40, None, Growth(201, 3_000_000)), "note", False),
     ]
     for tip, level, outside in cases:
-        finding = memory.check_branch(tip, LINKS, Settings(), NOW)
+        finding = memory.check_branch(tip, LINKS, NOW)
         assert (finding.level, finding.outside) == (level, outside), tip
 
 

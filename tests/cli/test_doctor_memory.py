@@ -17,7 +17,6 @@ from bot.errors import PrecedentError
 from bot.git.errors import AuthFailed, RemoteRefused, parse_error
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, error_for_status
-from bot.settings.schema import Settings
 from tests.cli.examined_repository import NOW, REPOSITORY, ExaminedRepository, threads
 
 LINKS = RepositoryLinks(REPOSITORY, api="https://api.github.com")
@@ -107,7 +106,7 @@ def test_a_token_without_read_access_is_reported_without_advice_meant_for_a_run(
         "fetch", "remote: Repository not found.\nfatal: repository 'https://github.com/o/r/' not found"
     )
     assert isinstance(refusal, AuthFailed)
-    finding = memory.check_branch(refusal, LINKS, Settings(), NOW)
+    finding = memory.check_branch(refusal, LINKS, NOW)
     assert finding.says.endswith("not found")
     assert "permissions" not in f"{finding.says} {finding.remedy}"
 

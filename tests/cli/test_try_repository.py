@@ -104,9 +104,7 @@ def test_the_given_settings_are_applied(github: FakeGitHub, run_try: RunTry) -> 
     open_issues(github, 9, 10)
     github.open_issue("hubot", "It is slow", f"See #{first}.", at=time_at(30))
     github.open_issue("monalisa", "It is slower", f"See #{first}.", at=time_at(31))
-    Path("mine.yml").write_text(
-        "ignore:\n  authors: [hubot]\ntroubleshooting:\n  similarity_threshold: 0.8\n", encoding="utf-8"
-    )
+    Path("mine.yml").write_text("ignore:\n  authors: [hubot]\nsimilar:\n  threshold: 0.8\n", encoding="utf-8")
     figures = run_try("--last", "2", "--config", "mine.yml", "--json").data
     assert (figures["issues"], figures["wanted"], figures["threshold"]) == (1, 1, 0.8)
     assert [title in read_page() for title in ("It is slower", "It is slow<")] == [True, False]
@@ -114,10 +112,10 @@ def test_the_given_settings_are_applied(github: FakeGitHub, run_try: RunTry) -> 
 
 def test_settings_that_are_left_out_of_the_trial_are_reported(github: FakeGitHub, run_try: RunTry) -> None:
     open_issues(github, 3)
-    Path("mine.yml").write_text("pulls: true\nsemantic:\n  model: models/small\n", encoding="utf-8")
-    missing = "without its text model (semantic.model) and pull requests (pulls)"
+    Path("mine.yml").write_text("pulls: true\nsimilar:\n  model: models/small\n", encoding="utf-8")
+    missing = "without its text model (similar.model) and pull requests (pulls)"
     assert run_try("--config", "mine.yml").err.startswith(f"precedent try: mine.yml is tried {missing}\n")
-    Path("mine.yml").write_text("semantic:\n  model: /models\n", encoding="utf-8")
+    Path("mine.yml").write_text("similar:\n  model: /models\n", encoding="utf-8")
     assert "without" not in run_try("--config", "mine.yml").err
 
 

@@ -217,16 +217,6 @@ ON_GITHUB = {
             OpenPull(10, 63, "\u3164", files=("auth/proxy.py",), seen_at=day(6, 4)),
         ),
     ),
-    "possibly_related": Context(
-        mentioned=(MENTION,),
-        possible=(
-            Match(
-                9, "Cookie gone after @octocat's change", 0.55, "closed", day(3, 1), "completed", day(4, 2),
-                why=("same text", "same error `SESSION_LOST`", "both speak of cookie, proxy"),
-            ),
-            replace(OPEN, similarity=0.42),
-        ),
-    ),
     "organisation": Context(seen_before=(closed_match(FIXED),), organisation=ORGANISATION),
     "organisation_alone": Context(
         organisation=(

@@ -30,7 +30,7 @@ import numpy as np
 from pathlib import Path
 from bot.memory.text_model import open_text_model
 from bot.settings.schema import Settings
-model = open_text_model(Settings().semantic.model, Path('/github/workspace'))
+model = open_text_model(Settings().similar.model, Path('/github/workspace'))
 vectors = [np.frombuffer(one, np.int8).astype(float) for one in model.encode({SENTENCES!r})]
 a, b, c = (one / np.linalg.norm(one) for one in vectors)
 print(a @ b, a @ c, b @ c)

@@ -57,7 +57,7 @@ class SampleWorld(Stage):
                 (f"{self.repository}.wiki", page.name) if is_wiki else (self.repository, f"docs/{page.name}")
             )
             self.git.commit(repository, path, page.read_bytes())
-        self.configure(f"semantic: {{model: {MODEL}}}")
+        self.configure(f"similar: {{model: {MODEL}}}")
         self.ports = (self.git.server_port, int(self.github.url.rpartition(":")[2]))
 
     def events(self) -> Iterator[Event]:

@@ -113,8 +113,8 @@ def test_workflows_in_pages_use_existing_inputs_and_outputs() -> None:
 
 
 def test_the_threshold_is_that_of_the_code() -> None:
-    threshold = SETTINGS["troubleshooting.similarity_threshold"].default
-    assert f"`troubleshooting.similarity_threshold` of {threshold} " in text("docs/evaluation.md")
+    threshold = SETTINGS["similar.threshold"].default
+    assert f"`similar.threshold` of {threshold} " in text("docs/evaluation.md")
     assert f"similarity of {threshold} (" in text("README.md")
 
 

@@ -103,9 +103,9 @@ def test_a_replay_has_no_more_hits_than_a_comment_can_show() -> None:
     alike = [closed(key, TITLE, BODY) for key in range(1, 7)] + [
         thread(key, TITLE, BODY, role="MEMBER") for key in range(7, 12)
     ]
-    limits = Settings().troubleshooting
+    limits = Settings().similar
     (result,) = replayed([*alike, thread(50, TITLE, BODY)])
-    assert [hit.is_open for hit in result.replayed.hits] == [False] * limits.max_results + [True] * limits.open_results
+    assert [hit.is_open for hit in result.replayed.hits] == [False] * limits.max + [True] * limits.open
 
 
 def test_threads_have_the_state_they_had_when_the_question_was_asked() -> None:
@@ -179,7 +179,7 @@ def test_there_are_no_comments_without_a_renderer() -> None:
 
 
 def test_a_replay_counts_the_threads_that_an_issue_mentions() -> None:
-    speaks = replace(OPTIONS.settings, references=replace(OPTIONS.settings.references, speak="always"))
+    speaks = replace(OPTIONS.settings, mentions=replace(OPTIONS.settings.mentions, speak="always"))
     with_comments = replace(OPTIONS, render=render_ids, settings=speaks)
     (result,) = replayed([*unrelated(5), thread(50, TITLE, "Like #3 and #4?")], options=with_comments)
     assert (result.replayed.mentions, result.replayed.markdown) == (2, "50:")

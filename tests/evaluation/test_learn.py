@@ -159,7 +159,7 @@ def test_a_backtest_is_chronological_and_names_its_source() -> None:
     result = learner.backtest(shipped(), 12, None, ticks.append)
     assert [each.id for each in result.replayed] == list(range(29, 41))
     assert (result.threads, result.wanted, result.repo) == (40, 12, "octocat/linkbarn")
-    assert result.threshold == Settings().troubleshooting.similarity_threshold
+    assert result.threshold == Settings().similar.threshold
     assert result.evidence == shipped().provenance
     assert ticks == [1] * 12
 

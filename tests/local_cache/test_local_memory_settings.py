@@ -39,7 +39,7 @@ def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def parse_settings(top: Path) -> EarlySettings:
     all_settings = settings_at(top)
     sources = all_settings.sources
-    phrases = all_settings.question_phrases
+    phrases = all_settings.commands.questions
     return EarlySettings(all_settings.branch, sources.sessions, sources.default_sessions, (), phrases)
 
 

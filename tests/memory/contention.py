@@ -11,7 +11,7 @@ from pathlib import Path
 from bot.domain.changes import Changes, Request
 from bot.domain.post import Post
 from bot.domain.thread import Thread, ThreadId
-from bot.memory.branch_store import BranchStore
+from bot.memory.branch_store import MAX_GROWTH, BranchStore, Growth
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, read_lines
 from bot.memory.stored_index import file_hash
@@ -57,7 +57,7 @@ def remember_threads(url: str, token: str, writer: int, turns: int) -> None:
     random.seed(writer)
     for turn in range(turns):
         thread = thread_of(writer, turn)
-        with BranchStore(url, "precedent", token, squash_after=SQUASH_AFTER) as store:
+        with BranchStore(url, "precedent", token, limit=Growth(SQUASH_AFTER, MAX_GROWTH.bytes)) as store:
             memory = Memory(store).open([thread.id])
             promise = Post(thread.id, "pending", at(turn), content="x")
             memory.stage(Changes((thread,), (promise,), (request_on(thread.id),), cursor=at(turn)))

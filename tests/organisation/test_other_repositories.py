@@ -58,7 +58,7 @@ def keys(matches: Iterable[OrganisationMatch]) -> list[tuple[int, int | str]]:
 
 
 def with_threshold(threshold: float) -> Settings:
-    return replace(Settings(), troubleshooting=replace(Settings().troubleshooting, similarity_threshold=threshold))
+    return replace(Settings(), similar=replace(Settings().similar, threshold=threshold))
 
 
 def test_a_thread_of_another_repository_is_found_with_its_ending_and_reasons() -> None:

@@ -13,7 +13,7 @@ from bot.errors import StoreError
 from bot.github.events import Event
 from bot.pipeline.handle import handle_event
 from bot.pipeline.room import House, Room
-from bot.settings.schema import ReferenceSettings, Settings
+from bot.settings.schema import MentionSettings, Settings
 from tests.pipeline.test_commands import BOT, DECISION, LATER, SampleRepository, memory_folder, sample
 from tests.pipeline.test_organisation import SLOW_STEPS
 
@@ -42,7 +42,7 @@ def test_each_stage_is_reported_as_it_begins(sample: SampleRepository) -> None:
 def test_comments_stay_correct_when_two_runs_overlap(sample: SampleRepository, step: str) -> None:
     """While one run learns that 1 lost its decision, another learns that 2 was reopened; one comment shows both."""
     github = sample.github
-    sample.settings = replace(Settings(), references=ReferenceSettings(speak="always"))
+    sample.settings = replace(Settings(), mentions=MentionSettings(speak="always"))
     number = github.open_issue("monalisa", "Sessions", "As in #1 and #2.")
     run_event(sample, Event("issues", "opened", number))
     commands = [github.comment(number, "octocat", f"/precedent context #{target}") for target in (1, 2)]
@@ -126,7 +126,7 @@ class BrokenPages:
 
 
 def test_a_fault_in_one_feature_stops_no_comment(sample: SampleRepository) -> None:
-    sample.settings = replace(Settings(), references=ReferenceSettings(speak="always"))
+    sample.settings = replace(Settings(), mentions=MentionSettings(speak="always"))
     number, memory = sample.github.open_issue("monalisa", "Sessions", "As in #1."), sample.memory()
     run_context = replace(sample.run_context(memory), pages=(BrokenPages(),))
     handled = handle_event(Event("issues", "opened", number), run_context)
@@ -149,7 +149,7 @@ def test_a_room_that_answers_events_ends_the_run_until_its_promises_are_stored()
 
 
 def test_a_comment_that_could_not_be_planned_is_planned_by_the_next_run(sample: SampleRepository) -> None:
-    sample.settings = replace(Settings(), references=ReferenceSettings(speak="always"))
+    sample.settings = replace(Settings(), mentions=MentionSettings(speak="always"))
     number, memory = sample.github.open_issue("monalisa", "Sessions", "As in #1."), sample.memory()
     run_context = sample.run_context(memory)
     with pytest.raises(ValueError, match="no such fix"):

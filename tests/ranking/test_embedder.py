@@ -155,7 +155,7 @@ def test_the_fingerprint_covers_the_model_and_the_tokenizer(tmp_path: Path) -> N
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert refusal(write_folder(tmp_path)) == (
-        'embeddings need tokenizers: install Precedent\'s semantic extra, or set semantic.model to ""'
+        'embeddings need tokenizers: install Precedent\'s semantic extra, or set similar.model to ""'
     )
 
 
@@ -188,10 +188,10 @@ WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.int8)
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        (shutil.rmtree, '{}: no such folder; put the model there, or set semantic.model to ""'),
+        (shutil.rmtree, '{}: no such folder; put the model there, or set similar.model to ""'),
         (
             drop("model.safetensors"),
-            '{}: no model.safetensors; put the model\'s there, or set semantic.model to ""',
+            '{}: no model.safetensors; put the model\'s there, or set similar.model to ""',
         ),
         (drop("tokenizer.json"), "{}: no tokenizer.json; put the model's there, or set"),
         (pipe, "{}/model.safetensors: not a file"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.question_phrases import QuestionPhrases
 from bot.reading.questions import MAX_ISSUES, recall_question
 from bot.reading.references import find_references
 from bot.reading.requests import MAX_ARGUMENT_CHARS, Command, commands, without_commands
@@ -19,7 +18,7 @@ def names(text: str) -> list[str]:
 
 
 def topic(text: str, *phrases: str) -> str | tuple[int, ...] | None:
-    question = recall_question(text, QuestionPhrases(phrases), repo=REPO)
+    question = recall_question(text, phrases, repo=REPO)
     return question and (question.about or question.topic)
 
 
@@ -249,13 +248,6 @@ def test_phrases_of_the_settings_are_questions_too() -> None:
         ("qué decidimos sobre {topic}", "Hola, ¿qué decidimos sobre la caché?", "la caché"),
     ]
     assert [phrase for phrase, text, expected in cases if topic(text, phrase) != expected] == []
-
-
-def test_the_settings_can_switch_off_the_shipped_questions() -> None:
-    only = QuestionPhrases(("any news on {topic}",), only=True)
-    assert recall_question("What did we decide about caching?", only) is None
-    assert recall_question("Any news on caching?", only) is not None
-    assert recall_question("What did we decide about caching?", QuestionPhrases(only=True)) is None
 
 
 # -- hostile text --------------------------------------------------------------------------------------------------

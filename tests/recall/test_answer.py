@@ -15,7 +15,7 @@ from tests.recall.test_similar import BODY, FILLER, TITLE
 
 REPOSITORY = RepositoryAddress("octo-org/hello-world")
 SETTINGS = Settings()
-MENTIONS = SETTINGS.references
+MENTIONS = SETTINGS.mentions
 FIXED = Outcome(OutcomeKind.FIXED, fix="#8")
 NEWS, UNKNOWN = Mention(3, "Sessions", outcome=FIXED), Mention(4, missing=NO_RECORD)
 MATCH = Match(5, TITLE, 0.8, "closed", at(1))
@@ -109,8 +109,8 @@ def test_the_number_of_searched_threads_is_given_except_for_the_past(remember: R
     assert recall(question, memory, SETTINGS, REPOSITORY, question.created_at).searched == 0
 
 
-def test_similar_threads_are_not_searched_for_when_troubleshooting_is_off(remember: Remember) -> None:
-    off = replace(SETTINGS, troubleshooting=replace(SETTINGS.troubleshooting, enabled=False))
+def test_similar_threads_are_not_searched_for_if_none_may_be_shown(remember: Remember) -> None:
+    off = replace(SETTINGS, similar=replace(SETTINGS.similar, max=0, open=0))
     memory = remember(closed(1, TITLE, BODY), closed(2, TITLE, BODY), *FILLER)
     context = recall(thread(500, TITLE, f"{BODY} Like #1?"), memory, off, REPOSITORY)
     assert [m.id for m in context.mentioned] == [1]
@@ -142,7 +142,7 @@ def test_a_match_called_wrong_later_is_wrong_only_from_then_on(remember: Remembe
 
 
 def test_a_silent_answer_still_names_the_nearest_threads(remember: Remember) -> None:
-    strict = replace(SETTINGS, troubleshooting=replace(SETTINGS.troubleshooting, similarity_threshold=1.0))
+    strict = replace(SETTINGS, similar=replace(SETTINGS.similar, threshold=1.0))
     memory = remember(*(closed(n, TITLE, BODY) for n in range(1, 8)), *FILLER)
     answer = decide(recall(thread(500, TITLE, BODY), memory, strict, REPOSITORY), MENTIONS)
     assert isinstance(answer, Silent)
@@ -161,21 +161,8 @@ def test_a_shown_thread_is_among_the_nearest(remember: Remember) -> None:
 def test_a_thread_that_somebody_called_wrong_is_not_among_the_nearest(remember: Remember) -> None:
     memory = remember(closed(1, TITLE, BODY), closed(2, TITLE, BODY), *FILLER)
     memory.stage(Changes(requests=(Request(2, 77, "wrong", "octocat", at(2), about=(500,), state="done"),)))
-    strict = replace(SETTINGS, troubleshooting=replace(SETTINGS.troubleshooting, similarity_threshold=1.0))
+    strict = replace(SETTINGS, similar=replace(SETTINGS.similar, threshold=1.0))
     assert [m.id for m in recall(thread(500, TITLE, BODY), memory, strict, REPOSITORY).nearest] == [1]
-
-
-def test_possibly_related_threads_are_added_only_if_the_settings_say_so(remember: Remember) -> None:
-    limits = replace(SETTINGS.troubleshooting, similarity_threshold=0.999)
-    memory = remember(closed(1, TITLE, BODY), *FILLER, closed(3, "Dark mode", "In the settings."))
-    question = thread(500, TITLE, f"{BODY} Unlike #3.")
-    by_default = recall(question, memory, replace(SETTINGS, troubleshooting=limits), REPOSITORY)
-    assert (by_default.possible, [m.id for m in by_default.nearest]) == ((), [1])
-    permissive = replace(SETTINGS, troubleshooting=replace(limits, possibly_related=True))
-    assert [m.id for m in recall(question, memory, permissive, REPOSITORY).possible] == [1]
-    unmentioned = recall(thread(500, TITLE, BODY), memory, permissive, REPOSITORY)
-    assert [m.id for m in unmentioned.possible] == [1]
-    assert decide(unmentioned, MENTIONS) == Silent(NOTHING_RELATED)
 
 
 def test_only_issues_are_counted(remember: Remember) -> None:

@@ -15,8 +15,7 @@ from bot.domain.changes import Request
 from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks
 from bot.domain.digest import FOREVER, IndexEntry
 from bot.domain.thread import Kind, ThreadId
-from bot.recall.clusters import MAX_MEMBERS, MAX_UNVOUCHED, WEIGHTS, Opinions, build_clusters, pairs_in, weight_of
-from bot.settings.schema import ClusterSettings
+from bot.recall.clusters import MAX_MEMBERS, MAX_UNVOUCHED, WEIGHTS, Opinions, build_clusters, weight_of
 from tests.examples import examples
 from tests.reading.linear_time import too_slow
 from tests.recall.samples import at
@@ -155,8 +154,8 @@ def test_people_can_separate_threads_join_them_and_name_the_original() -> None:
     signs = links((2, 1, ("duplicate",)), (3, 1, ALIKE))
     all_entries = entries(1, 2, 3, 4)
 
-    def built(*requests: Request, **pairs: tuple[str, ...]) -> tuple[Cluster, ...]:
-        return build_clusters(signs, all_entries, Opinions.of(requests, ClusterSettings(**pairs)))
+    def built(*requests: Request) -> tuple[Cluster, ...]:
+        return build_clusters(signs, all_entries, Opinions.of(requests))
 
     assert members(built(request("different", 3, 1))) == [[1, 2]]
     assert members(built(request("wrong", 1, 3))) == [[1, 2]]
@@ -166,16 +165,13 @@ def test_people_can_separate_threads_join_them_and_name_the_original() -> None:
     assert built(request("same", 4, 1))[0].members[-1].why == ("named as the same as #1",)
     (cluster,) = built(request("original", 4, 3))
     assert (cluster.canonical, [member.id for member in cluster.members]) == (3, [1, 2, 3, 4])
-    assert members(built(same=("#4 1: one door",))) == [[1, 2, 3, 4]]
-    assert members(built(request("same", 3, 1), different=("#3 #1: two doors",))) == [[1, 2]]
-    assert built(request("original", 2, 1), original=("2 3: it has the trace",))[0].canonical == 3
 
 
 def test_an_unknown_author_names_no_original() -> None:
     signs = links((2, 1, ("duplicate",)), (3, 1, ("duplicate",)))
     all_entries = entries(1, 2) | {3: entry(3, "sock", unvouched=True)}
     for by, canonical in (("sock", 1), ("hubot", 2)):
-        opinions = Opinions.of([request("original", 3, 2, by=by)], ClusterSettings())
+        opinions = Opinions.of([request("original", 3, 2, by=by)])
         assert build_clusters(signs, all_entries, opinions)[0].canonical == canonical
 
 
@@ -184,22 +180,17 @@ def test_an_unknown_author_merges_no_threads_of_others(own: int) -> None:
     signs = links((6, 5, ("duplicate",)))
     all_entries = entries(5, 6, 7, 9) | {own: entry(own, "sock", unvouched=True)}
 
-    def built(*requests: Request, **pairs: tuple[str, ...]) -> list[list[ThreadId]]:
-        return members(build_clusters(signs, all_entries, Opinions.of(requests, ClusterSettings(**pairs))))
+    def built(*requests: Request) -> list[list[ThreadId]]:
+        return members(build_clusters(signs, all_entries, Opinions.of(requests)))
 
     claim = request("same", own, 5, 7, 9, by="Sock")
     assert built(claim) == [sorted([own, 5, 6])]  # only its own thread joins
-    (cluster,) = build_clusters(signs, all_entries, Opinions.of([claim], ClusterSettings()))
+    (cluster,) = build_clusters(signs, all_entries, Opinions.of([claim]))
     assert (cluster.canonical, cluster.name) == (5, "Title 5")
     assert {member.id: member.why for member in cluster.members}[own] == ("its author calls it the same as #5",)
     merged = [sorted([own, 5, 6, 7, 9])]
     assert built(request("same", own, 5, 7, 9)) == merged
     assert built(request("same", own, 5, 7, 9, day=199), claim) == merged  # a writer said so too
-    assert built(claim, same=tuple(f"#{own} #{key}: one door" for key in (5, 7, 9))) == merged
-
-
-def test_pairs_are_read_from_the_settings() -> None:
-    assert list(pairs_in(["#12 #7: the same: crash", "3 4:x"])) == [(12, 7), (3, 4)]
 
 
 SIGNS = st.sampled_from(sorted(WEIGHTS))

@@ -12,7 +12,7 @@ from bot.domain.answer import CondensedTurn
 from bot.domain.thread import Message, Thread
 from bot.reading.analyzer import terms
 from bot.recall.condense import condense, condense_body, share_budget, turn_of
-from bot.settings.schema import TroubleshootingSettings
+from bot.settings.schema import CommentSettings
 from tests.recall.samples import message, thread
 
 SIMILARITIES = st.lists(st.integers(3_000, 10_000).map(lambda digits: digits / 10_000), min_size=1, max_size=10)
@@ -68,8 +68,8 @@ def likeness(issue: Thread, index: int, words: list[str]) -> int:
 
 
 def test_the_budget_is_12_000_characters_and_may_be_set_from_1_000_to_50_000() -> None:
-    (budget,) = (each for each in fields(TroubleshootingSettings) if each.name == "total_budget_chars")
-    assert TroubleshootingSettings().total_budget_chars == 12_000
+    (budget,) = (each for each in fields(CommentSettings) if each.name == "chars")
+    assert CommentSettings().chars == 12_000
     rule = budget.metadata["rule"]
     assert (rule.low, rule.high) == (1_000, 50_000)
 

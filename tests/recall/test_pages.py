@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from bot.domain.thread import Kind, RepositoryAddress, Thread
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.reading.pages import page_title
-from bot.recall.pages import find_pages
+from bot.recall.pages import MAX_PAGES, find_pages
 from bot.recall.similar import Limits
-from bot.settings.schema import PageSettings
 from bot.sources.archive_file import read_archive
 from tests.reading.linear_time import assert_linear_time
 from tests.recall.conftest import Remember
@@ -40,8 +38,8 @@ def sample_pages() -> list[Thread]:
     return docs + [page(f"wiki:{path.stem}", path.read_text("utf-8"), 0, path.stem.replace("-", " ")) for path in wiki]
 
 
-def search_pages(question: Thread, memory: Memory, **overrides: float) -> tuple[PageHit, ...]:
-    return find_pages(question, memory, replace(PageSettings(), **overrides), REPOSITORY)
+def search_pages(question: Thread, memory: Memory, limit: int = MAX_PAGES) -> tuple[PageHit, ...]:
+    return find_pages(question, memory, REPOSITORY, limit=limit)
 
 
 @pytest.fixture
@@ -189,16 +187,18 @@ def test_words_that_are_scattered_over_a_long_list_are_no_answer(remember: Remem
 
 
 def test_some_shared_words_are_no_answer(memory: Memory) -> None:
-    assert search_pages(thread(1, "Server", "archive"), memory, similarity_threshold=0.0) == ()
+    assert search_pages(thread(1, "Server", "archive"), memory) == ()
 
 
-def test_the_floor_and_the_number_of_pages_are_settings(memory: Memory) -> None:
+def test_at_most_two_pages_are_found_or_as_many_as_are_wanted(remember: Remember) -> None:
+    text = "Sessions live in the database after the move from SQLite to PostgreSQL.\n"
+    others = [page(f"docs:docs/{n}.md", f"# Page {n}\n\nChairs, tables, lamps.\n") for n in range(6)]
+    memory = remember(*(page(f"docs:docs/move-{n}.md", f"# Move {n}\n\n{text}") for n in range(3)), *others)
     question = thread(1, "Where do sessions live after the move", "from SQLite to PostgreSQL, in the database?")
-    shown = search_pages(question, memory, similarity_threshold=0.0, max_results=5)
-    assert len(shown) > 1
-    assert search_pages(question, memory, similarity_threshold=0.0, max_results=1) == shown[:1]
-    assert search_pages(question, memory, similarity_threshold=1.0) == ()
-    assert search_pages(question, memory, max_results=0) == ()
+    shown = search_pages(question, memory, limit=5)
+    assert len(shown) == 3
+    assert search_pages(question, memory) == shown[:2]
+    assert search_pages(question, memory, limit=1) == shown[:1]
 
 
 def test_a_title_without_a_word_finds_no_pages(memory: Memory) -> None:
@@ -212,12 +212,8 @@ def test_a_title_without_a_word_finds_no_pages(memory: Memory) -> None:
 def test_a_page_is_not_found_before_it_existed(remember: Remember) -> None:
     memory = remember(page("wiki:Export", "# Export\n\nExport a shelf as Markdown files with front matter.\n", days=5))
     question = thread(1, "Export a shelf as Markdown files", "with front matter")
-    assert find_pages(question, memory, PageSettings(), REPOSITORY, at(4)) == ()
-    assert (
-        find_pages(question, memory, PageSettings(), REPOSITORY, at(6))
-        == find_pages(question, memory, PageSettings(), REPOSITORY)
-        != ()
-    )
+    assert find_pages(question, memory, REPOSITORY, at(4)) == ()
+    assert find_pages(question, memory, REPOSITORY, at(6)) == find_pages(question, memory, REPOSITORY) != ()
 
 
 def test_pages_and_threads_are_never_taken_for_each_other(remember: Remember) -> None:

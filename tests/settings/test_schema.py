@@ -60,20 +60,18 @@ def error_message(text: str | bytes) -> str:
     return message
 
 
-@pytest.mark.parametrize(
-    "text", [None, "", b"", "# nothing yet\n", "---\n", "references:\ncomment: ~\n", "pages: {}\n"]
-)
+@pytest.mark.parametrize("text", [None, "", b"", "# nothing yet\n", "---\n", "mentions:\ncomment: ~\n", "pages: {}\n"])
 def test_absent_settings_keep_their_defaults(text: str | bytes | None) -> None:
     assert load_settings(text) == Settings()
 
 
 def test_a_file_changes_what_it_names_and_nothing_else() -> None:
-    text = "mode: summary\ntroubleshooting:\n  max_results: 5\nignore: {labels: [wontfix, 'no']}\n"
+    text = "mode: summary\nsimilar:\n  max: 5\nignore: {labels: [wontfix, 'no']}\n"
     settings = load_settings(text)
     assert settings == replace(
         Settings(),
         mode="summary",
-        troubleshooting=replace(Settings().troubleshooting, max_results=5),
+        similar=replace(Settings().similar, max=5),
         ignore=replace(Settings().ignore, labels=("wontfix", "no")),
     )
 
@@ -82,15 +80,11 @@ def test_a_file_changes_what_it_names_and_nothing_else() -> None:
     ("text", "path", "value"),
     [
         (b"\xef\xbb\xbfmode: off\n", "mode", "off"),
-        ("comment: {redirect_links: on}", "comment.redirect_links", "on"),
-        ("troubleshooting: {similarity_threshold: 1}", "troubleshooting.similarity_threshold", 1.0),
+        ("comment: {language: zh}", "comment.language", "zh"),
+        ("similar: {threshold: 1}", "similar.threshold", 1.0),
         *(
-            (f"semantic: {{model: '{folder}'}}", "semantic.model", folder)
+            (f"similar: {{model: '{folder}'}}", "similar.model", folder)
             for folder in ("", "/models", "/models/minilm", "minilm", "tools/models/all-MiniLM-L6-v2")
-        ),
-        *(
-            (f'clusters: {{same: ["{pair}"]}}', "clusters.same", (pair,))
-            for pair in ("#12 #7: one: crash", "12 7:x", "#12  7: why")
         ),
     ],
 )
@@ -102,20 +96,20 @@ def test_a_value_is_read_as_it_is_meant(text: str | bytes, path: str, value: obj
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("referenes: {}", "p.yml:1: unknown setting 'referenes'; did you mean \"references\"?"),
-        ("\nreferences:\n  mx: 3", "p.yml:3: unknown setting 'references.mx'; did you mean \"references.max\"?"),
-        ("similarity_threshold: 0.5", 'did you mean "troubleshooting.similarity_threshold"?'),
-        ("comment: {zzz: 1}", "known here: author, language, redirect_links, daily_limit"),
+        ("mentons: {}", "p.yml:1: unknown setting 'mentons'; did you mean \"mentions\"?"),
+        ("\nsimilar:\n  mx: 3", "p.yml:3: unknown setting 'similar.mx'; did you mean \"similar.max\"?"),
+        ("threshold: 0.5", 'did you mean "similar.threshold"?'),
+        ("comment: {zzz: 1}", "known here: author, language, chars, daily_limit"),
         ("mode: loud", "p.yml:1: mode must be one of comment, summary, off, not 'loud'"),
-        ("references: {max: '3'}", "references.max must be a whole number from 0 to 10, not '3'"),
-        ("references: {max: 1.5}", "references.max must be a whole number from 0 to 10, not 1.5"),
-        ("references: {max: true}", "references.max must be a whole number from 0 to 10, not true"),
-        ("references: {max: 11}", "references.max must be from 0 to 10, not 11"),
-        ("references: {max: " + "9" * 5000 + "}", "references.max must be"),
-        ("pages: {}\ntroubleshooting: {max_results: 65}", "p.yml:2: troubleshooting.max_results must be from 1 to"),
-        ("troubleshooting: {similarity_threshold: .nan}", "similarity_threshold must be a number"),
+        ("similar: {max: '3'}", "similar.max must be a whole number from 0 to 10, not '3'"),
+        ("similar: {max: 1.5}", "similar.max must be a whole number from 0 to 10, not 1.5"),
+        ("similar: {max: true}", "similar.max must be a whole number from 0 to 10, not true"),
+        ("similar: {max: 11}", "similar.max must be from 0 to 10, not 11"),
+        ("similar: {max: " + "9" * 5000 + "}", "similar.max must be"),
+        ("pages: {}\nsimilar: {max: 65}", "p.yml:2: similar.max must be from 0 to"),
+        ("similar: {threshold: .nan}", "similar.threshold must be a number"),
         ("pulls: yes", "pulls must be true or false, not 'yes'"),
-        ("references: [1]", "references must hold settings as `name: value`, not a list"),
+        ("mentions: [1]", "mentions must hold settings as `name: value`, not a list"),
         ("- mode", "the file must hold settings as `name: value`, not a list"),
         ("ignore:\n  authors: octocat", "p.yml:2: ignore.authors must be a list of at most 100 items"),
         ("ignore: {authors: [octocat, [hubot]]}", "ignore.authors[1] must be an account's login, not a list"),
@@ -127,19 +121,15 @@ def test_a_value_is_read_as_it_is_meant(text: str | bytes, path: str, value: obj
         ),
         ("pages: {docs: [../../etc/passwd]}", "pages.docs[0] must be paths below the repository"),
         ("pages: {docs: [/etc/passwd]}", "pages.docs[0] must be paths below the repository"),
-        ("semantic: {model: /etc}", "semantic.model must be a folder below the workspace or /models, not '/etc'"),
+        ("similar: {model: /etc}", "similar.model must be a folder below the workspace or /models, not '/etc'"),
         *(
-            (f"semantic: {{model: {folder}}}", "semantic.model must be a folder below the workspace or /models")
+            (f"similar: {{model: {folder}}}", "similar.model must be a folder below the workspace or /models")
             for folder in ("/modelsx", "/models/../etc", "../outside", "'C:\\models'")
         ),
         ("organisation: {results: 3}", "organisation.results must be from 0 to 2, not 3"),
         *(
             (f"organisation: {{share_with: [{name}]}}", "organisation.share_with[0] must be repositories as owner/name")
             for name in ("octo-org", "a/sdk/x", "'a/s?k'")
-        ),
-        *(
-            (f'clusters: {{same: ["{pair}"]}}', "clusters.same[0] must be two numbers and a reason")
-            for pair in ("#12 #7", "#12 #7:", "#12 #7:  ", "#12: why", "#0 #7: why", "#12 #7 #8: why", "a b: why")
         ),
         ("mode: off\nmode: comment", "p.yml:2: mode is set twice"),
         ("mode: &m off", "p.yml:1: anchors and aliases are not supported"),

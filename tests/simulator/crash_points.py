@@ -49,7 +49,7 @@ def post_command(scene: Scene) -> Delivery:
 
 def fill_branch(scene: Scene) -> Delivery:
     """An issue whose run finds the branch ready to be squashed."""
-    for turn in range(2 * SQUASH):
+    for turn in range(10):
         if f"Precedent-Commits: {SQUASH}\n" in scene.branch.message(scene.branch.tip()):
             break
         scene.fake.clock.advance(10)

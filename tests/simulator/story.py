@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot.memory.branch_store import MAX_GROWTH
 from tests.simulator.displays import is_shown
 from tests.simulator.invariants import has_pending_work
 from tests.simulator.observed_github import ObservedGitHub
@@ -17,8 +18,8 @@ from tests.simulator.scene import Delivery, RunResult, Scene
 LATE = 20 * 24 * 3600
 """Seconds after which a run may still be re-run, with a payload of that age."""
 
-SQUASH = 10
-"""Commits after which the branch is squashed, in histories with their own settings."""
+SQUASH = MAX_GROWTH.commits
+"""Commits after which the branch is squashed."""
 
 COMMENTS = "POST */comments"
 API_FAULTS = (
@@ -282,11 +283,11 @@ def remember_earlier_issues(scene: Scene) -> None:
 
 
 def age_branch(scene: Scene) -> None:
-    """Bring the branch close to its squash, and commit the settings for it to the default branch."""
+    """Bring the branch close to its squash."""
     for turn in range(EARLY_CHANGES):
         make_small_change(scene.fake, turn)
         scene.run_action(scene.make_delivery("issues", "labeled", len(SUBJECTS)))
-    scene.configure(f"memory:\n  squash_commits: {SQUASH}\n")
+    scene.branch.lengthen(SQUASH - 3)
 
 
 STARTS: dict[str, tuple[Callable[[Scene], None], ...]] = {

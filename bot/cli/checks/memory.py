@@ -13,7 +13,7 @@ from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index import open_index
 from bot.index.protocol import IndexCorrupt
-from bot.memory.branch_store import Tip
+from bot.memory.branch_store import MAX_GROWTH, Tip
 from bot.memory.manifest import (
     FORMAT,
     INDEX_FOLDER,
@@ -28,7 +28,6 @@ from bot.memory.manifest import (
 from bot.memory.paths import RECORD_FOLDER
 from bot.memory.store import Snapshot
 from bot.memory.stored_index import damaged_files, other_maker, part_path
-from bot.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def _faults(snapshot: Snapshot, folder: str, parts: str, hashes: Mapping[str, st
 
 
 def check_branch(
-    tip: Tip | StoreError | None, target: RepositoryLinks, settings: Settings, now: datetime, *, has_token: bool = False
+    tip: Tip | StoreError | None, target: RepositoryLinks, now: datetime, *, has_token: bool = False
 ) -> CheckResult:
     """Whether the branch exists, when it was last written, and its growth. ``has_token``: git had one."""
     if isinstance(tip, RemoteUnreachable):
@@ -108,8 +107,7 @@ def check_branch(
     commits = f"{tip.growth.commits:,} commit{'' if tip.growth.commits == 1 else 's'}"
     growth = f"{commits}, {tip.growth.bytes / 1e6:.1f} MB since its last squash"
     says = f"{target.branch}, {written}; {growth}"
-    memory = settings.memory
-    if tip.growth.commits > memory.squash_commits or tip.growth.bytes > memory.squash_megabytes * 1_000_000:
+    if tip.growth.commits > MAX_GROWTH.commits or tip.growth.bytes > MAX_GROWTH.bytes:
         remedy = f"let the workflow's token force-push to {target.branch}: {target.page('settings/rules')}"
         return CheckResult("branch", "note", f"{says}: it keeps growing, as the server forbids squashing it", remedy)
     return CheckResult("branch", "ok", says)

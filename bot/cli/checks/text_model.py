@@ -10,11 +10,11 @@ GAIN = "of 200 pairs kept aside, it shows 43, of which 33 are useful, instead of
 
 
 def check_text_model(named: str, *, is_here: bool) -> CheckResult:
-    """``named`` is the setting ``semantic.model``; ``is_here``: the folder of the image's model has one."""
+    """``named`` is the setting ``similar.model``; ``is_here``: the folder of the image's model has one."""
     if not named:
-        return CheckResult("text model", "ok", "semantic.model switches it off: issues are compared by words")
+        return CheckResult("text model", "ok", "similar.model switches it off: issues are compared by words")
     if named != MODEL_OF_THE_IMAGE:
-        return CheckResult("text model", "ok", f"semantic.model names {named}")
+        return CheckResult("text model", "ok", f"similar.model names {named}")
     if is_here:
         return CheckResult("text model", "ok", f"{named} has one: issues are compared by words and by meaning")
     says = f"none in {named}: this installation compares issues by words. With one, {GAIN}"

@@ -39,7 +39,7 @@ def run_answer(args: argparse.Namespace) -> object:
     context = recall(snapshot, memory, settings, RepositoryAddress(repo), before)
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
     renderer.usual_language = partial(usual_language, memory)
-    answer, markdown, _ = comment_on(snapshot, context, renderer, settings.references)
+    answer, markdown, _ = comment_on(snapshot, context, renderer, settings.mentions)
     ms = (time.perf_counter() - started) * 1000
     memory.close()
     for note in memory.notes if args.semantic else ():

@@ -71,13 +71,12 @@ def _check_setup(facts: SetupFacts) -> Iterator[CheckResult]:
         yield from github.check_workflow(
             setup.steps, comments=comments, is_checkout=setup.is_from_checkout, unread=unread
         )
-        yield check_text_model(setup.settings.semantic.model, is_here=facts.has_model)
+        yield check_text_model(setup.settings.similar.model, is_here=facts.has_model)
 
 
 def _check_branch(facts: SetupFacts) -> CheckResult:
-    settings = facts.setup.settings if facts.setup else Settings()
     has_token = facts.api is not None and facts.api.has_token
-    return memory.check_branch(facts.tip, facts.target, settings, facts.now, has_token=has_token)
+    return memory.check_branch(facts.tip, facts.target, facts.now, has_token=has_token)
 
 
 def _check_memory(facts: SetupFacts) -> Iterator[CheckResult]:

@@ -98,8 +98,8 @@ def _settings(config: Path | None) -> Settings:
     if data is None:
         raise UserError(f"there is no file {config}: give the path of the settings")
     settings = load_settings(data, str(config))
-    model = settings.semantic.model != MODEL_OF_THE_IMAGE and settings.semantic.model
-    unsupported = {"its text model (semantic.model)": model, "pull requests (pulls)": settings.pulls}
+    model = settings.similar.model != MODEL_OF_THE_IMAGE and settings.similar.model
+    unsupported = {"its text model (similar.model)": model, "pull requests (pulls)": settings.pulls}
     if missing := " and ".join(name for name, is_wanted in unsupported.items() if is_wanted):
         warn(f"precedent try: {config} is tried without {missing}")
     return settings
