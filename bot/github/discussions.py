@@ -114,7 +114,7 @@ class DiscussionReader:
         for size in PAGE_SIZES:
             try:
                 variables = {"first": size, "after": after or None, "direction": direction, **_LIST_VARIABLES}
-                repository = self._query(LIST_QUERY, variables)
+                repository = self._query(LIST_QUERY, variables, repeats=size == PAGE_SIZES[-1])
             except Unreachable as error:  # too much for one answer
                 fault = error
                 continue
@@ -130,11 +130,12 @@ class DiscussionReader:
             return DiscussionPage(threads, after_this, bool(repository["hasDiscussionsEnabled"]))
         raise fault or Unreachable("discussions could not be read", CATCH_UP_REMEDY)
 
-    def _query(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
+    def _query(self, query: str, variables: Json, *, is_list: bool = True, repeats: bool = True) -> Json:
         try:
-            repository: Json = self._graphql.query_repository(query, variables, is_list=is_list)["repository"]
+            data = self._graphql.query_repository(query, variables, is_list=is_list, repeats=repeats)
         except NotPermitted as error:
             raise NotPermitted("the token may not read discussions", permission_remedy("discussions: read")) from error
+        repository: Json = data["repository"]
         return repository
 
     def _fetch_node(self, number: int, variables: Json) -> Json:

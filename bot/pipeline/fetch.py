@@ -121,8 +121,6 @@ def _read_history(run: Tools, since: datetime | None) -> tuple[ThreadId, ...]:
         run.memory, run.history, deadline, since, partial(unread_requests, run=run), reading if is_next else None
     )
     run.on_history(read)
-    if read.stopped:
-        run.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # on GraphQL points, not on requests
         run.report_fault(read.stopped)
     elif read.stopped and not isinstance(read.stopped, Unreachable):

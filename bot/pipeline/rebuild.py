@@ -144,8 +144,6 @@ def _read_next_part(run: Tools, reading: HistoryProgress, limit: float | None) -
     if read.seen or read.complete:
         changed = f"{read.changed:,} would change" if run.is_dry else f"{read.changed:,} records changed"
         run.note(f"{len(read.seen):,} threads were read, {changed}.")
-    if read.stopped:
-        run.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, Unreachable) and limit is None:
         raise Unreachable(_outage_message(run, read, read.stopped)) from read.stopped
     if read.stopped and not isinstance(read.stopped, (RateLimited, Unreachable)):

@@ -7,8 +7,7 @@ from dataclasses import replace
 from bot.domain.changes import FORGET, Changes
 from bot.domain.thread import Thread, Tombstone, is_forgotten
 from bot.errors import UserError
-from bot.github.errors import Gone, NotPermitted
-from bot.github.history import NoGraphQL
+from bot.github.errors import Gone, NoGraphQL, NotPermitted
 from bot.github.updates import TOMBSTONE_OFFSET, read_thread
 from bot.pipeline.tools import Tools
 

@@ -21,7 +21,7 @@ from tests.github.conftest import REPOSITORY
 
 @pytest.fixture
 def reader(github: FakeGitHub, client: GitHubClient, own: OwnCommentRule) -> DiscussionReader:
-    graphql = GraphQLHistory(github.url, github.token, REPOSITORY, own, client)
+    graphql = GraphQLHistory(REPOSITORY, own, client)
     return DiscussionReader(graphql, own, client.budget)
 
 

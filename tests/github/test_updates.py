@@ -261,7 +261,7 @@ def test_the_original_of_a_marked_duplicate_is_not_forgotten(github: FakeGitHub,
     number = github.open_issue("octocat", "Crash again")
     github.mark_duplicate(number, first, "octocat")
     github.close(number, "octocat", "duplicate")
-    history = GraphQLHistory(github.url, github.token, REPOSITORY, watcher.own, watcher.client)
+    history = GraphQLHistory(REPOSITORY, watcher.own, watcher.client)
     watcher.memory = {record.id: record for changes in history.since(None) for record in changes.records}
     github.clock.advance(60)
     github.comment(number, "hubot", "Thanks")

@@ -60,7 +60,7 @@ class PlannedIssue:
         self.context = Tools(
             memory=Memory(FolderStore(folder)),
             forge=self.client,
-            history=GraphQLHistory(github.url, github.token, REPO, OWN, self.client),
+            history=GraphQLHistory(REPO, OWN, self.client),
             own=OWN,
             settings=Settings(),
             renderer=Renderer(),
