@@ -62,16 +62,13 @@ def threads_to_answer(facts: Facts, run: Tools) -> list[Thread]:
 
 def plan_comments(threads: list[Thread], facts: Facts, run: Tools) -> list[Draft]:
     """Plan the comment on each thread, within the limits of one run and of 24 hours."""
-    new, drafts = 0, list[Draft]()
+    drafts = list[Draft]()
     for thread in threads:
         is_full = sum(not other.is_skipped for other in drafts) >= MAX_ANSWERS
-        waits = facts.limit or run.muted or (RUN_LIMIT_REACHED if is_full else "")
+        waits = facts.limit or run.permit.waits or (RUN_LIMIT_REACHED if is_full else "")
         planned = draft_comment(thread, facts, run, waits)
-        if planned.is_new and not planned.is_counted:
-            if run.may_write(new):
-                new += 1
-            else:
-                planned = replace(planned, waits=DAILY_LIMIT_REACHED)
+        if planned.is_new and not planned.is_counted and not facts.take_new_post():
+            planned = replace(planned, waits=DAILY_LIMIT_REACHED)
         drafts.append(planned)
     return add_open_pulls(drafts, run)
 
@@ -223,7 +220,7 @@ def _find_own(planned: Draft, text: str, facts: Facts, run: Tools) -> tuple[OwnC
         return find_own(key, run), False
     if before and before.state == "removed":
         return None, True
-    if (run.settings.mode != "comment" and not planned.takes_out) or not (text or (before and before.comment_id)):
+    if not run.permit.allows(planned) or not (text or (before and before.comment_id)):
         return None, False
     if before and before.content and (before.state == "pending" or not before.comment_id):
         own, was_deleted = find_promised(key, before.at, run.comments_on(key), run.own)

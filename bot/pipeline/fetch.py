@@ -77,6 +77,7 @@ def fetch_changes(event: Event, run: Tools) -> Facts:
         comments | settled,
         settled,
         late,
+        new_posts_left=run.new_posts_left(),
         is_first=is_first,
         max_age=run.max_age,
         limit=str(updates.limited or ""),

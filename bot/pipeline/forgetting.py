@@ -86,7 +86,7 @@ class Forgetting(Room):
 
     def plan(self) -> list[Draft]:
         facts, run = self.facts, self.run
-        if run.muted:
+        if run.permit.waits:
             return []
         replies = [self._forget(stored) for stored in _unfinished(run)]
         requests = [*facts.requests, *_repeated_requests(facts, run)]

@@ -65,8 +65,8 @@ def plan_notices(facts: Facts, run: Tools) -> list[Draft]:
     """
     manifest, settings, event = run.memory.state.manifest, run.settings, facts.event
     until = manifest.notified_until
-    is_on = settings.mode == "comment" and settings.releases.notify == "comment"
-    if run.muted or (until is None and not is_on):
+    is_on = run.permit.writes and settings.releases.notify == "comment"
+    if run.permit.waits or (until is None and not is_on):
         return []
     if until is None or not is_on:
         run.memory.stage(Changes(notified_until=run.now if is_on else NOTICES_OFF))
@@ -79,7 +79,7 @@ def plan_notices(facts: Facts, run: Tools) -> list[Draft]:
         return []
     newest = max(release.at for release in new.values() if release.at)
     full = (release.at for release in releases if release.at and release.tag not in new and not release.is_early)
-    planning = _Planning(run, new, max([*full, newest - LOOKBACK]))
+    planning = _Planning(run, facts, new, max([*full, newest - LOOKBACK]))
     plans = planning.plans()
     run.memory.stage(Changes(posts=tuple(plan for plan in plans if isinstance(plan, Post))))
     if planning.is_all and not plans:
@@ -111,6 +111,7 @@ class _Planning:
     """
 
     run: Tools
+    facts: Facts
     new: Mapping[str, Release]
     since: datetime
     is_all: bool = True
@@ -121,11 +122,11 @@ class _Planning:
     def plans(self) -> list[Draft | Post]:
         """The notices to post, and those that are settled without that."""
         plans: list[Draft | Post] = []
-        more = failed = 0
+        failed = 0
         outstanding = sorted(self._outstanding(), key=_posting_order)  # which counts what everybody was told
         for thread, notice, fix in in_turns(outstanding, _account, self._told, MAX_FOR_ACCOUNT):
             is_new = notice.trying_since is None
-            if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify(more)):
+            if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify()):
                 self.is_all, self.is_limited = False, failed < MAX_FAILED
                 self.run.note(NOTICES_POSTPONED)
                 break
@@ -143,12 +144,13 @@ class _Planning:
                     break
                 continue
             plans.append(plan)
-            more += isinstance(plan, Draft) and is_new
+            if isinstance(plan, Draft) and is_new:
+                self.facts.take_new_post()
         return plans
 
-    def _may_notify(self, more: int) -> bool:
-        promised = self.run.memory.state.manifest.promised_within_day(self.run.now)
-        return promised + more < max(1, self.run.settings.comment.daily_limit // DAILY_LIMIT_DIVISOR)
+    def _may_notify(self) -> bool:
+        limit = self.run.settings.comment.daily_limit
+        return self.facts.new_posts_left > limit - max(1, limit // DAILY_LIMIT_DIVISOR)
 
     def _outstanding(self) -> Iterator[_Outstanding]:
         """The notices still to be posted, on threads that may get one."""

@@ -72,7 +72,7 @@ def reconcile(draft: Draft, run: Tools, promised: Post | None = None) -> Comment
         return with_error(result, draft.fault)
     if draft.is_left:
         return result
-    if run.settings.mode != "comment" and not draft.takes_out:
+    if not run.permit.allows(draft):
         return _preview(draft, result)
     try:
         return _take_step(draft, promised, result, run)

@@ -32,8 +32,6 @@ def find_requests(facts: Facts, run: Tools) -> list[ParsedRequest]:
 
     Only recent, unedited comments by people count, each once. Stages the outcome of earlier promises.
     """
-    if run.settings.mode == "off":
-        return []
     waiting = (
         stored.id
         for stored in run.memory.state.manifest.requests_since(run.now - run.max_age)
@@ -59,8 +57,6 @@ def new_requests(thread: Thread, event: Event, run: Tools) -> list[ParsedRequest
 
 def unread_requests(records: Iterable[Record], run: Tools) -> tuple[Request, ...]:
     """Unknown requests on threads read as history. They are stored with the threads, as no later list shows them."""
-    if run.settings.mode == "off":
-        return ()
     threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, run))
     found = [_waiting(request) for thread in threads for request in _requests(thread, run)]
     stored_by_thread = run.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
@@ -69,8 +65,9 @@ def unread_requests(records: Iterable[Record], run: Tools) -> tuple[Request, ...
 
 
 def _is_answered(thread: Thread, run: Tools) -> bool:
-    ignored = {label.casefold() for label in run.settings.ignore.labels}
-    return answers_kind(thread.kind, run.settings) and ignored.isdisjoint(map(str.casefold, thread.labels))
+    settings, ignored = run.settings, {label.casefold() for label in run.settings.ignore.labels}
+    may_answer = settings.mode != "off" and answers_kind(thread.kind, settings)
+    return may_answer and ignored.isdisjoint(map(str.casefold, thread.labels))
 
 
 def _with_event_comment(thread: Thread, event: Event, run: Tools) -> Thread:
