@@ -151,7 +151,7 @@ class GraphQLHistory:
 
     def _read_by_rest(self, node: Json) -> Record:
         self._reader.budget.keep_reserve(CORE)
-        return read_thread(self._reader, self._own, node["number"])[0]
+        return read_thread(self._reader, self._own, node["number"], None)[0]
 
     def _thread(self, node: Json) -> Record:
         comments: list[Any]

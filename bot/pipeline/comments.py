@@ -75,18 +75,18 @@ def plan_comments(threads: list[Thread], facts: Facts, run: Tools) -> list[Draft
 
 def draft_comment(thread: Thread, facts: Facts, run: Tools, waits: str = "") -> Draft:
     """Plan the comment on one thread. ``waits``: why this run leaves it to a later one."""
-    answer = before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
-    reason = _reason_to_pass(thread, answer, facts, run)
-    if answer and not reason and thread.id in threads_to_refresh(facts.requested):
+    stored = before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
+    reason = _reason_to_pass(thread, stored, facts, run)
+    if stored and not reason and thread.id in threads_to_refresh(facts.requested):
         # a deletion by a person no longer counts, and the promise is a new answer
-        before = replace(answer, state="removed", comment_id=None)
+        before = replace(stored, state="removed", comment_id=None)
     base = Draft(thread, Silent(reason), question=question_hash(thread, run.address), before=before)
     if reason or waits:
         return replace(base, is_skipped=bool(reason), waits="" if reason else waits)
     try:
         planned = _add_own_comment(_add_answer(base, run), facts, run)
-        if planned.is_new and answer and is_being_posted(answer, facts.now) and not _was_deleted(answer, run):
-            return replace(base, before=answer, waits=OTHER_RUN_POSTING)
+        if planned.is_new and stored and is_being_posted(stored, facts.now) and not _was_deleted(stored, run):
+            return replace(base, before=stored, waits=OTHER_RUN_POSTING)
     except Gone as error:  # this thread is gone; gone ones in the comment are just left out
         return _without_thread(base, error, run)
     except ForgeError as error:
@@ -231,6 +231,6 @@ def _find_own(planned: Draft, text: str, facts: Facts, run: Tools) -> tuple[OwnC
     return own, own is None and before is not None and before.comment_id is not None
 
 
-def _was_deleted(answer: Post, run: Tools) -> bool:
+def _was_deleted(post: Post, run: Tools) -> bool:
     """Whether the promised comment was posted and then deleted, so that no other run is about to post it."""
-    return isinstance(answer.id, int) and find_promised(answer.id, answer.at, run.comments_on(answer.id), run.own)[1]
+    return isinstance(post.id, int) and find_promised(post.id, post.at, run.comments_on(post.id), run.own)[1]

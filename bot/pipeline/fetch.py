@@ -226,7 +226,8 @@ def _is_discussion_to_answer(stored: Record, event: Event, settings: Settings) -
 
 def _with_thread(updates: Updates, number: int, run: Tools, *, fresh: bool = False) -> Updates:
     """The updates with this thread as GitHub has it now, unless it is an unwanted pull request. Raises ForgeError."""
-    thread, own, issue = read_thread(run.forge, run.own, number, fresh=fresh)
+    stored = run.memory.state.records([number]).get(number)
+    thread, own, issue = read_thread(run.forge, run.own, number, stored, fresh=fresh)
     if issue.get("pull_request") and not run.settings.pulls:
         return updates
     return replace(updates, records=(*updates.records, thread), own={**updates.own, number: own})
@@ -291,7 +292,7 @@ def fetch_missing(numbers: Iterable[int], run: Tools, why: str) -> None:
         if number in stored:
             continue
         try:
-            fetched.append(read_thread(run.forge, run.own, number)[0])
+            fetched.append(read_thread(run.forge, run.own, number, None)[0])
         except (RateLimited, Unauthorised):
             raise
         except ForgeError as error:

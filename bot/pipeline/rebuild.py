@@ -93,7 +93,8 @@ def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: Tools
             run.clock.tell(f"{len(result.done):,} of {total:,} missing threads checked")
         try:
             keep_event_reserve(run.forge)
-            result.records.append(read_thread(run.forge, run.own, number)[0])
+            stored = run.memory.state.records([number])[number]
+            result.records.append(read_thread(run.forge, run.own, number, stored)[0])
         except IssuesOff:
             raise
         except Gone as error:

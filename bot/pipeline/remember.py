@@ -35,9 +35,7 @@ def remember_by_hand(number: int, run: Tools) -> None:
 def read_now(number: int, run: Tools, purpose: str) -> Thread:
     """The thread as GitHub has it. Raises UserError, that it cannot be ``purpose``, if GitHub has none; ForgeError."""
     try:
-        thread = read_thread(run.forge, run.own, number)[0]
-        assert isinstance(thread, Thread)
-        return thread
+        return read_thread(run.forge, run.own, number, None)[0]
     except Gone as error:
         if discussion := _discussion(number, run):
             return discussion
