@@ -16,13 +16,12 @@ from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
 from bot.github.fixes import Release, was_reverted
-from bot.github.threads import OwnComment, find_post
-from bot.github.updates import comments_of
+from bot.github.threads import OwnComment
 from bot.index.document import vouchings
 from bot.pipeline.draft import Draft
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.promises import deleted_post
-from bot.pipeline.reconcile import was_deleted
+from bot.pipeline.reconcile import find_in
 from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, in_turns, project_releases, release_page
 from bot.pipeline.room import Room
 from bot.pipeline.tools import Facts, Tools, is_in_progress
@@ -204,9 +203,10 @@ class _Planning:
             if error.certain:
                 return settle_notice(notice, "silent")
             raise
-        if own := find_post(comments_of(timeline), notice.slot, self.run.own):
+        own, is_deleted = find_in(timeline, notice.slot, self.run.own, notice.at if notice.trying_since else None)
+        if own:
             return settle_notice(notice, "said", own)
-        if notice.trying_since and was_deleted(timeline, notice.at):
+        if is_deleted:
             return deleted_post(notice)
         if self._is_reverted(fix, timeline if fix.id == thread.id else None):
             return settle_notice(notice, "silent")

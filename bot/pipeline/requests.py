@@ -12,11 +12,10 @@ from bot.domain.thread import Message, Record, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.github.errors import ForgeError
 from bot.github.events import Event
-from bot.github.threads import find_post, message_fields
-from bot.github.updates import comments_of
+from bot.github.threads import message_fields
 from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.promises import deleted_post
-from bot.pipeline.reconcile import was_deleted
+from bot.pipeline.reconcile import find_in
 from bot.pipeline.tools import Facts, ParsedRequest, Tools, is_in_progress
 from bot.reading.questions import RecallQuestion, recall_question
 from bot.reading.requests import commands
@@ -212,11 +211,12 @@ def _find_settled(
     if not stored_requests or not isinstance(thread.id, int):
         return settled, ()
     items = run.comments_on(thread.id).timeline(thread.id)
-    comments, posts = comments_of(items), run.memory.state.posts_on(thread.id)
+    posts = run.memory.state.posts_on(thread.id)
     for stored in stored_requests:
         slot = reply_slot(stored.comment_id)
-        own, post = find_post(comments, slot, run.own), posts.post(slot)
-        if own or was_deleted(items, stored.trying_since or stored.at):
+        own, is_deleted = find_in(items, slot, run.own, stored.trying_since or stored.at)
+        post = posts.post(slot)
+        if own or is_deleted:
             settled.append(replace(close_request(stored), state="done"))
             if post and own:
                 replies.append(replace(post, state="said", comment_id=own.id, trying_since=None))
