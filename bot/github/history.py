@@ -82,7 +82,7 @@ class GraphQLHistory:
         """Yield batches of at most PER_PAGE threads. Raises ForgeError; earlier batches are complete."""
         after: str | None = None
         while True:
-            self._reader.budget.keep_reserve(GRAPHQL)
+            self.keep_reserve()
             page, updates = self._batch({"since": stamp(moment), "after": after})
             has_next = page["pageInfo"]["hasNextPage"]
             yield replace(updates, complete=not has_next, total=None if after else page["totalCount"])
@@ -132,6 +132,10 @@ class GraphQLHistory:
     def _page(self, query: str, variables: Json, *, repeats: bool = False) -> Json:
         issues: Json = self.query_repository(query, variables, repeats=repeats)["repository"]["issues"]
         return issues
+
+    def keep_reserve(self, least: int = 0) -> None:
+        """Raise RateLimited before the hour's points are used up; ``least`` are left even without a reserve."""
+        self._reader.budget.keep_reserve(GRAPHQL, least)
 
     def query_repository(self, query: str, variables: Json, *, is_list: bool = True, repeats: bool = True) -> Json:
         """Return the data of a query about the repository, ``$owner`` and ``$name``.

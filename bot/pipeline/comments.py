@@ -75,7 +75,7 @@ def plan_comments(threads: list[Thread], facts: Facts, run: Tools) -> list[Draft
 
 def draft_comment(thread: Thread, facts: Facts, run: Tools, waits: str = "") -> Draft:
     """Plan the comment on one thread. ``waits``: why this run leaves it to a later one."""
-    stored = before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
+    stored = before = _stored_comment(thread, facts, run)
     reason = _reason_to_pass(thread, stored, facts, run)
     if stored and not reason and thread.id in threads_to_refresh(facts.requested):
         # a deletion by a person no longer counts, and the promise is a new answer
@@ -92,6 +92,10 @@ def draft_comment(thread: Thread, facts: Facts, run: Tools, waits: str = "") -> 
     except ForgeError as error:
         return replace(base, waits=str(error), fault=error)
     return planned
+
+
+def _stored_comment(thread: Thread, facts: Facts, run: Tools) -> Post | None:
+    return facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
 
 
 def _without_thread(base: Draft, gone: Gone, run: Tools) -> Draft:
@@ -127,7 +131,7 @@ def draft_again(thread: Thread, changed: frozenset[ThreadId], facts: Facts, run:
 
     None if the comment is still true, which is decided without asking GitHub, or does not exist: none is created.
     """
-    before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
+    before = _stored_comment(thread, facts, run)
     if before is None:
         return None
     base = Draft(thread, Silent(""), question=before.question, before=before, renews=True)

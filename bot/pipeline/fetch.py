@@ -166,7 +166,7 @@ def _with_removal(
         if isinstance(error, Gone) and not isinstance(error, IssuesOff) and (error.certain or is_listed):
             return replace(others, records=(*others.records, _tombstone_of(event, number, stored.get(number), run)))
         if isinstance(stored.get(number), Thread):
-            run.memory.stage(Changes(hidden_by_github=(Tombstone(number, run.now, "unseen"),)))
+            _hide(number, run)
         return replace(updates, fault=updates.fault or error)
 
 
@@ -252,9 +252,14 @@ def _handle_missing(updates: Updates, event: Event, gone: Gone, run: Tools) -> U
         return replace(updates, records=(*updates.records, tombstone(number, gone, run.now)))
     run.note(f"Issue {number} is not visible now, and was left unchanged: {gone}")
     if run.memory.state.is_shown(number):
-        run.memory.stage(Changes(hidden_by_github=(Tombstone(number, run.now, "unseen"),)))
+        _hide(number, run)
     _promise_answer(event, gone, run)
     return updates
+
+
+def _hide(number: int, run: Tools) -> None:
+    """Show the thread nowhere until GitHub shows it again."""
+    run.memory.stage(Changes(hidden_by_github=(Tombstone(number, run.now, "unseen"),)))
 
 
 def _promise_answer(event: Event, why: ForgeError, run: Tools) -> None:

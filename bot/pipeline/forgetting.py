@@ -266,7 +266,7 @@ def _comments(key: ThreadId, run: Tools) -> list[Json]:
 
 def _delete(key: ThreadId, comment_id: int, run: Tools) -> None:
     try:
-        if not run.is_dry:
+        if run.permit.takes_out:
             run.comments_on(key).delete_comment(comment_id)
     except Gone:
         return

@@ -9,14 +9,16 @@ from bot.pipeline.draft import Draft
 
 
 class Permit(NamedTuple):
-    """What a run may write on GitHub. A draft that takes out what may no longer be shown is always carried out.
+    """What a run may write on GitHub.
 
-    ``writes``: texts are posted; else they are only shown in the job summary, as in a dry run or with ``mode:
-    summary``. ``waits``: why everything is left to a later run, "" if it is not.
+    ``writes``: texts are posted and changed; else they are only shown in the job summary, as with ``mode: summary``.
+    ``waits``: why everything is left to a later run, "" if it is not. In both cases what may no longer be shown is
+    taken out, unless this is a dry run (``takes_out``).
     """
 
     writes: bool
     waits: str = ""
+    takes_out: bool = True
 
     @property
     def is_full(self) -> bool:
@@ -25,7 +27,7 @@ class Permit(NamedTuple):
 
     def allows(self, draft: Draft) -> bool:
         """Whether this draft is written, not only shown."""
-        return self.writes or draft.takes_out
+        return self.writes or (draft.takes_out and self.takes_out)
 
     def restrict(self, draft: Draft) -> Draft:
         """The draft, left to a later run if everything is."""

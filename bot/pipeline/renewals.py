@@ -52,7 +52,8 @@ class Renewals(Room):
         look_for_releases(event, run)
         queue_renewals(event, run)
         named = [Renewal(number, "", number, run.now) for number in event.numbers]  # memory may have had no room
-        for renewal in () if self.facts.limit or run.is_dry else (*run.memory.state.manifest.renewals_due, *named):
+        may_renew = run.permit.takes_out and not self.facts.limit
+        for renewal in (*run.memory.state.manifest.renewals_due, *named) if may_renew else ():
             self.owed.setdefault(renewal.post_key, []).append(renewal)
         own = self.owed.keys() & {PostKey(number) for number in (event.number, *event.numbers) if number}
         if not run.permit.is_full:

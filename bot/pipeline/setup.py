@@ -226,7 +226,7 @@ def build_tools(
             muted=loaded.muted,
             report_fault=listener.report_fault,
             is_dry=loaded.is_dry,
-            discussions=DiscussionReader(graphql, own, forge.budget),
+            discussions=DiscussionReader(graphql, own),
             discussion_comments=DiscussionComments(forge, site.repository),
         )
     finally:

@@ -95,7 +95,7 @@ class Tools:
 
     @property
     def permit(self) -> Permit:
-        return Permit(self.settings.mode == "comment" and not self.is_dry, self.muted)
+        return Permit(self.settings.mode == "comment" and not self.is_dry, self.muted, takes_out=not self.is_dry)
 
     def new_posts_left(self) -> int:
         """How many new posts the daily limit still allows."""

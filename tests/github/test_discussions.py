@@ -22,7 +22,7 @@ from tests.github.conftest import REPOSITORY
 @pytest.fixture
 def reader(github: FakeGitHub, client: GitHubClient, own: OwnCommentRule) -> DiscussionReader:
     graphql = GraphQLHistory(REPOSITORY, own, client)
-    return DiscussionReader(graphql, own, client.budget)
+    return DiscussionReader(graphql, own)
 
 
 def at(day: int, hour: int = 10) -> str:

@@ -351,3 +351,10 @@ def test_a_run_that_may_not_post_leaves_every_post_to_a_later_one(issue: Planned
         assert muted.restrict(draft).waits == "the settings are invalid"
         assert free.restrict(draft) == draft
     assert muted.restrict(false) == false, "it takes out what may no longer be shown"
+
+
+def test_a_dry_run_takes_nothing_out_either(issue: PlannedIssue) -> None:
+    false = replace(issue.plan(None, TEXT), **FALSE)
+    for is_dry, action in ((True, "silent"), (False, "withdrawn")):
+        assert reconcile(false, replace(issue.context, is_dry=is_dry)).action == action
+        assert (issue.texts == [TEXT]) is is_dry
