@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from bot.action.environment import RunnerEnvironment, write_file
 from bot.action.report import ActionReport, replayed_comments, write_report
@@ -23,7 +24,7 @@ from bot.pipeline.setup import branch_store, build_tools, embedder, read_setting
 from bot.pipeline.site import SettingsFiles
 from bot.pipeline.tools import Tools
 from bot.questions.context import RecentConversations, recent_conversations
-from bot.settings.schema import Settings, with_inputs
+from bot.settings.schema import with_inputs
 
 UPLOAD_HINT = "which is lost when the job ends unless a step uploads it: docs/getting-started.md#what-it-learns."
 """Follows the path of the report that a rebuild leaves."""
@@ -97,11 +98,7 @@ def _open_run(task: RunTask, fetched: SettingsFiles, now: datetime, report: Acti
         report.is_dry = True
         report.note("Dry run: nothing is written.")
 
-    def change(settings: Settings) -> Settings:
-        changed = with_inputs(settings, task.given)
-        return replace(changed, mode="summary") if is_dry and changed.mode == "comment" else changed
-
-    loaded = read_settings(site, fetched, report, change)
+    loaded = read_settings(site, fetched, report, partial(with_inputs, inputs=task.given))
     store: Store = branch_store(site, loaded)
     if is_dry:
         store = ReadOnlyStore(store)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from bot.errors import UnreadableFile
-from bot.files import MAX_FILES, check_path, is_safe_path, on_disk
+from bot.files import MAX_FILES, check_path, is_safe_path
 from bot.git.errors import AuthFailed, RefMissing
 from bot.git.remote import Remote, as_remote
-from bot.git.repository import FOLDER_MODE, SUBMODULE_MODE, TIP_REF, Git, TreeEntry, TreeTooLarge, walk
+from bot.git.repository import (
+    FOLDER_MODE,
+    SUBMODULE_MODE,
+    TIP_REF,
+    Git,
+    TreeEntry,
+    TreeTooLarge,
+    temporary_repository,
+    walk,
+)
 
 MAX_ENTRIES = 100_000
 """Maximum number of names to check in one commit: a small tree may expand to billions of files."""
@@ -90,7 +97,7 @@ def open_head(url: str | Remote, token: str | None, known_tip: str | None = None
 
     ``known_tip`` is its newest commit if already known, which saves a request.
     """
-    with _repository(url, token, _ANY_NAMES) as git:
+    with temporary_repository(as_remote(url, token), _ANY_NAMES) as git:
         yield Head(git, known_tip)
 
 
@@ -105,7 +112,7 @@ def read_head(
     well.
     """
     patterns = [check_path(path) for path in paths]
-    with _repository(url, token) as git:
+    with temporary_repository(as_remote(url, token)) as git:
         try:
             git.fetch_tip("HEAD", ["tree:0", "blob:none"])
         except RefMissing:
@@ -114,17 +121,6 @@ def read_head(
         contents = dict(git.objects.read([entry.oid for entry in entries.values()], limit))
         files = {path: _check_size(limit, path, contents.get(entry.oid)) for path, entry in entries.items()}
         return git.objects.commit(TIP_REF).oid, files
-
-
-@contextmanager
-def _repository(url: str | Remote, token: str | None, settings: Mapping[str, str] | None = None) -> Iterator[Git]:
-    with (
-        on_disk("make a temporary folder"),
-        tempfile.TemporaryDirectory(prefix="precedent-") as folder,
-        Git(Path(folder) / "head.git", as_remote(url, token), settings=settings) as git,
-    ):
-        git.init()
-        yield git
 
 
 def _find_matching(git: Git, patterns: list[str], limit: int) -> dict[str, TreeEntry]:

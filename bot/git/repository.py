@@ -9,7 +9,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -173,6 +173,18 @@ class Git:
             return RemoteUnreachable(output, RemoteUnreachable.usual_remedy)
         output = self._remote.redact(remarks.decode("utf-8", "replace"))
         return parse_error(args[0], output, self._remote.no_access)
+
+
+@contextmanager
+def temporary_repository(remote: Remote, settings: Mapping[str, str] | None = None) -> Iterator[Git]:
+    """An empty repository in a temporary folder that is deleted afterwards."""
+    with (
+        on_disk("make a temporary folder"),
+        tempfile.TemporaryDirectory(prefix="precedent-") as folder,
+        Git(Path(folder) / "temporary.git", remote, settings=settings) as git,
+    ):
+        git.init()
+        yield git
 
 
 AUTHOR = "precedent <precedent@users.noreply.github.com>"

@@ -15,6 +15,7 @@ from bot.github.budget import WRITE_GAP, Rate, RequestBudget
 from bot.github.errors import (
     CATCH_UP_REMEDY,
     CORE,
+    NOT_VISIBLE,
     ForgeError,
     Gone,
     IssuesOff,
@@ -23,7 +24,19 @@ from bot.github.errors import (
     permission_remedy,
 )
 from bot.github.threads import OwnComment, own_comment
-from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport
+from bot.github.transport import (
+    GRAPHQL_PATH,
+    HISTORY,
+    NEEDED,
+    NOT_MODIFIED,
+    OPTIONAL,
+    PER_PAGE,
+    QUERY,
+    TIMEOUT,
+    HttpAnswer,
+    HttpRequest,
+    HttpTransport,
+)
 
 Json = dict[str, Any]
 
@@ -73,13 +86,16 @@ class GitHubClient:
         self._transport = HttpTransport(api_url, token, write_gap=write_gap, budget=self.budget, timeout=timeout)
         self._repo = f"/repos/{repo}"
         self._home = ""
-        self.queries = 0
-        """Number of GraphQL queries sent; reads and writes leave them out."""
 
     @property
     def reads(self) -> int:
         """Number of reads sent, including repeats."""
         return self._transport.sent["GET"]
+
+    @property
+    def queries(self) -> int:
+        """Number of GraphQL queries sent, including repeats."""
+        return self._transport.sent[QUERY]
 
     @property
     def writes(self) -> int:
@@ -94,13 +110,6 @@ class GitHubClient:
     def troubles(self) -> tuple[ForgeError, ...]:
         """Why nothing more is sent: a limit, a dead token, a server that is down. Further calls raise it at once."""
         return self._transport.troubles
-
-    def apply_limit(self, error: ForgeError) -> None:
-        self._transport.apply_limit(error)
-
-    def check_limits(self, path: str) -> None:
-        """Raise what keeps requests to this path from being sent, if anything does."""
-        self._transport.check_limits(path)
 
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
@@ -127,9 +136,7 @@ class GitHubClient:
         except IssuesOff:
             raise
         except Gone as error:  # a visible list may be empty, but is never gone
-            raise NotPermitted(
-                "the token cannot see this repository's issues", permission_remedy("issues: write")
-            ) from error
+            raise NotPermitted(NOT_VISIBLE, permission_remedy("issues: write")) from error
 
     def newest_change(self, etag: str = "") -> NewestChange | None:
         """Return when an issue or pull request last changed; None if nothing did since the answer with this ETag.
@@ -138,11 +145,9 @@ class GitHubClient:
         https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
         """
         path, query = f"{self._repo}/issues", {"state": "all", "sort": "updated", "direction": "desc", "per_page": 1}
-        answer = self._transport.read_if_changed(path, query, etag)
-        if answer is None:
+        answer = self._ask(HttpRequest("GET", path, query, etag=etag))
+        if answer.status == NOT_MODIFIED:
             return None
-        if answer.redirect:
-            answer = self._ask("GET", path, query)
         listed = [issue for issue in _require_type(answer.data, list) if isinstance(issue, dict)]
         try:
             at = max((parse_time(issue.get("updated_at")) for issue in listed), default=None)
@@ -165,7 +170,9 @@ class GitHubClient:
 
         ``fresh``: it was just opened and GitHub may not show it yet, so a few attempts are made.
         """
-        data: Json = _require_type(self._ask("GET", f"{self._repo}/issues/{number}", {}, retry_gone=fresh).data, dict)
+        data: Json = _require_type(
+            self._ask(HttpRequest("GET", f"{self._repo}/issues/{number}"), retry_gone=fresh).data, dict
+        )
         home = str(data.get("repository_url") or "")
         if data.get("number") != number or not self._is_home(home):
             moved = f"{'/'.join(home.split('/')[-2:])}#{data.get('number')}"
@@ -190,7 +197,9 @@ class GitHubClient:
         if not _LOGIN.match(login):
             return "none"
         try:
-            data = _require_type(self._ask("GET", f"{self._repo}/collaborators/{login}/permission", {}).data, dict)
+            data = _require_type(
+                self._ask(HttpRequest("GET", f"{self._repo}/collaborators/{login}/permission")).data, dict
+            )
         except Gone:  # no such account
             return "none"
         return str(data.get("permission") or "none")
@@ -219,7 +228,7 @@ class GitHubClient:
         return replace(own_comment(data), id=comment_id, text=text)
 
     def delete_comment(self, comment_id: int) -> None:
-        self._ask("DELETE", f"{self._repo}/issues/comments/{comment_id}", None)
+        self._ask(HttpRequest("DELETE", f"{self._repo}/issues/comments/{comment_id}"))
 
     def react(self, _number: int, comment_id: int, content: str) -> None:
         """React to a comment. https://docs.github.com/rest/reactions/reactions"""
@@ -231,7 +240,7 @@ class GitHubClient:
         """Return the items of a list, up to ``max_pages`` pages, and whether these are all."""
         items: list[Json] = []
         for _ in range(max_pages):
-            answer = self._ask("GET", path, query)
+            answer = self._ask(HttpRequest("GET", path, query))
             items += [item for item in _require_type(answer.data, list) if isinstance(item, dict)]
             link = _NEXT_LINK.search(str(answer.headers.get("link") or ""))
             if not link:
@@ -244,33 +253,37 @@ class GitHubClient:
         """Whether an issue is in this repository, which may have been renamed."""
         if self._home or not home or home.lower().endswith(self._repo.lower()):
             return True  # a redirect was checked already
-        name = _require_type(self._ask("GET", self._repo, {}).data, dict).get("full_name")
+        name = _require_type(self._ask(HttpRequest("GET", self._repo)).data, dict).get("full_name")
         return home.lower().endswith(f"/repos/{name}".lower())
 
     def get(self, path: str, query: Mapping[str, Any]) -> Any:
         """Return the JSON of a read that a run can do without, such as of a release. Raises ForgeError."""
-        return self._ask("GET", path, query, optional=True).data
+        return self._ask(HttpRequest("GET", path, query), need=OPTIONAL).data
 
-    def query(self, text: str, variables: Mapping[str, Any], needed: str) -> Json:
+    def query(self, text: str, variables: Mapping[str, Any], permission: str) -> Json:
         """Return the data of a GraphQL query that a run can do without; missing parts are null.
 
-        It is sent once. Raises ForgeError. ``needed``: the permission that it takes, in the syntax of a workflow.
+        It is sent once. Raises ForgeError. ``permission``: the one that it takes, in the syntax of a workflow.
         """
-        before = self._transport.sent["POST"]
-        try:
-            data: Json = _require_type(
-                self._transport.graphql(text, variables, optional=True, needed=needed, may_lack=True), dict
-            )
-        finally:
-            self.queries += self._transport.sent["POST"] - before  # none after a limit
+        request = HttpRequest(QUERY, GRAPHQL_PATH, None, {"query": text, "variables": dict(variables)}, repeats=False)
+        answer = self._transport.graphql(request, need=OPTIONAL, permission=permission, may_lack=True)
+        data: Json = _require_type(answer, dict)
         return data
 
-    def mutate(self, text: str, fields: Mapping[str, Any], needed: str, *, optional: bool = False) -> Json:
+    def query_history(self, text: str, variables: Mapping[str, Any], *, repeats: bool = True) -> Json:
+        """Return the data of a GraphQL query for a part of the history; nothing may be missing. Raises ForgeError."""
+        body = {"query": text, "variables": dict(variables)}
+        answer = self._transport.graphql(HttpRequest(QUERY, GRAPHQL_PATH, None, body, repeats=repeats), need=HISTORY)
+        data: Json = _require_type(answer, dict)
+        return data
+
+    def mutate(self, text: str, fields: Mapping[str, Any], permission: str, *, optional: bool = False) -> Json:
         """Carry out a GraphQL mutation with this ``$input``, once, and return its data. Raises ForgeError.
 
-        ``needed``: the permission that it takes, in the syntax of a workflow. ``optional``: nothing waits for it.
+        ``permission``: the one that it takes, in the syntax of a workflow. ``optional``: nothing waits for it.
         """
-        answer = self._transport.graphql(text, {"input": dict(fields)}, needed=needed, optional=optional)
+        request = HttpRequest("POST", GRAPHQL_PATH, None, {"query": text, "variables": {"input": dict(fields)}})
+        answer = self._transport.graphql(request, need=OPTIONAL if optional else NEEDED, permission=permission)
         data: Json = _require_type(answer, dict)
         return data
 
@@ -278,28 +291,21 @@ class GitHubClient:
         self._transport.pause_requests(seconds)
 
     def _write(self, verb: str, path: str, body: Json, *, optional: bool = False) -> Json:
-        data: Json = _require_type(self._ask(verb, path, None, body, optional=optional).data, dict)
+        request, need = HttpRequest(verb, path, None, body), OPTIONAL if optional else NEEDED
+        data: Json = _require_type(self._ask(request, need=need).data, dict)
         _require_type(data.get("id"), int)
         return data
 
-    def _ask(
-        self,
-        verb: str,
-        path: str,
-        query: Mapping[str, Any] | None,
-        body: Json | None = None,
-        *,
-        retry_gone: bool = False,
-        optional: bool = False,
-    ) -> HttpAnswer:
+    def _ask(self, request: HttpRequest, *, need: str = NEEDED, retry_gone: bool = False) -> HttpAnswer:
         """Return the answer, even if the repository has moved. Raises Gone if only the issue was moved.
 
         A redirect means that nothing was done, so a write may follow it, but never to another repository.
         """
-        suffix = path.removeprefix(self._repo)
+        suffix = request.path.removeprefix(self._repo)
+        is_home = suffix != request.path  # the rate limit has no repository
         for _ in range(MAX_ADDRESSES):
-            target = path if suffix == path else (self._home or self._repo) + suffix  # the rate limit has no repository
-            answer = self._transport.ask(verb, target, query, body, retry_gone=retry_gone, optional=optional)
+            target = (self._home or self._repo) + suffix if is_home else request.path
+            answer = self._transport.ask(request._replace(path=target), need=need, retry_gone=retry_gone)
             if not answer.redirect:
                 return answer
             self._home = self._new_home(suffix, answer.redirect)
@@ -311,7 +317,7 @@ class GitHubClient:
             raise Unreachable("GitHub redirected to another server", CATCH_UP_REMEDY)
         if not suffix:
             return home[1]
-        repository = _require_type(self._ask("GET", self._repo, {}).data, dict)
+        repository = _require_type(self._ask(HttpRequest("GET", self._repo)).data, dict)
         ours = (f"/repositories/{repository.get('id')}", f"/repos/{repository.get('full_name')}".lower())
         if home[1].lower() in ours and (home[2] or "") == suffix:
             return home[1]
@@ -322,7 +328,7 @@ class GitHubClient:
     def _issue_name(self, path: str) -> str | None:
         """``owner/repo#N`` of an issue elsewhere; None if this token cannot see it."""
         try:
-            issue = _require_type(self._transport.ask("GET", path).data, dict)
+            issue = _require_type(self._transport.ask(HttpRequest("GET", path)).data, dict)
         except ForgeError:
             return None
         repo = "/".join(str(issue.get("repository_url") or "").split("/")[-2:])

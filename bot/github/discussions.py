@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
 from bot.domain.thread_json import ANSWERED, parse_time, thread_from_archive
-from bot.github.budget import MIN_RESERVE, RequestBudget
-from bot.github.errors import CATCH_UP_REMEDY, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, permission_remedy
+from bot.github.budget import MIN_RESERVE
+from bot.github.errors import CATCH_UP_REMEDY, ForgeError, Gone, NotPermitted, Unreachable, permission_remedy
 from bot.github.graphql_queries import comment_json, counts, user_json
 from bot.github.history import GraphQLHistory
 from bot.github.threads import OwnCommentRule, message_fields, split_own
@@ -81,8 +81,8 @@ class DiscussionPage(NamedTuple):
 class DiscussionReader:
     """The discussions of one repository, each with all its comments and their replies, oldest first."""
 
-    def __init__(self, graphql: GraphQLHistory, own: OwnCommentRule, budget: RequestBudget) -> None:
-        self._graphql, self._own, self._budget = graphql, own, budget
+    def __init__(self, graphql: GraphQLHistory, own: OwnCommentRule) -> None:
+        self._graphql, self._own = graphql, own
 
     def page(self, after: str) -> DiscussionPage:
         """The next page of the list, oldest change first. A discussion that changes meanwhile appears again later.
@@ -109,12 +109,12 @@ class DiscussionReader:
         return discussion_of(self._with_all_comments(node) if _is_incomplete(node) else node, self._own)
 
     def _page(self, after: str, direction: str, since: datetime | None = None) -> DiscussionPage:
-        self._budget.keep_reserve(GRAPHQL, MIN_RESERVE)
+        self._graphql.keep_reserve(MIN_RESERVE)
         fault: ForgeError | None = None
         for size in PAGE_SIZES:
             try:
                 variables = {"first": size, "after": after or None, "direction": direction, **_LIST_VARIABLES}
-                repository = self._query(LIST_QUERY, variables)
+                repository = self._query(LIST_QUERY, variables, repeats=size == PAGE_SIZES[-1])
             except Unreachable as error:  # too much for one answer
                 fault = error
                 continue
@@ -130,11 +130,12 @@ class DiscussionReader:
             return DiscussionPage(threads, after_this, bool(repository["hasDiscussionsEnabled"]))
         raise fault or Unreachable("discussions could not be read", CATCH_UP_REMEDY)
 
-    def _query(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
+    def _query(self, query: str, variables: Json, *, is_list: bool = True, repeats: bool = True) -> Json:
         try:
-            repository: Json = self._graphql.query_repository(query, variables, is_list=is_list)["repository"]
+            data = self._graphql.query_repository(query, variables, is_list=is_list, repeats=repeats)
         except NotPermitted as error:
             raise NotPermitted("the token may not read discussions", permission_remedy("discussions: read")) from error
+        repository: Json = data["repository"]
         return repository
 
     def _fetch_node(self, number: int, variables: Json) -> Json:
@@ -148,7 +149,7 @@ class DiscussionReader:
         comments: list[Json] = []
         cursor: str | None = None
         for _ in range(MAX_COMMENT_PAGES):
-            self._budget.keep_reserve(GRAPHQL)
+            self._graphql.keep_reserve()
             page = self._fetch_node(node["number"], {**_SINGLE_VARIABLES, "further": cursor})["comments"]
             comments += page["nodes"]
             cursor = page["pageInfo"]["endCursor"]

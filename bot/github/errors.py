@@ -47,6 +47,14 @@ class NotPermitted(ForgeError):
     """403: the token lacks a permission."""
 
 
+class RepositoryNotVisible(NotPermitted):
+    """There is no such repository, or the token may not see it: GitHub does not say which."""
+
+
+class NoGraphQL(ForgeError):
+    """The server has no GraphQL API."""
+
+
 class Gone(ForgeError):
     """404, 410, or moved to another repository. ``certain`` is False for a 404, which may be temporary."""
 
@@ -117,6 +125,8 @@ https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exc
 
 ISSUES_OFF = "issues are switched off in this repository: nothing can be remembered or posted until they are on"
 
+NOT_VISIBLE = "the token cannot see this repository's issues"
+
 _RATE_LIMIT_PHRASES = (
     "rate limit",
     "abuse detection",
@@ -142,6 +152,8 @@ _READ_PERMISSIONS = (("/pulls", "pull-requests: read"), ("/releases", "contents:
 def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: str = "") -> ForgeError:
     """Return the error that a status of the REST API means. ``headers`` have lower-case names."""
     message = _message(data)
+    if status in (404, 405, 410) and _resource(path) == GRAPHQL:
+        return NoGraphQL(f"this server has no GraphQL API ({status})")
     if status == 429 or (status in (403, 422) and _is_limit(status, headers, message)):
         return rate_limit_error(headers, message, _resource(path))
     if status == 401:
@@ -166,10 +178,12 @@ def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: s
     return ForgeError(f"GitHub answered {status}: {message:.160}")
 
 
-def error_for_graphql(errors: Any, headers: Mapping[str, str], needed: str = "issues: write") -> ForgeError:
+def error_for_graphql(
+    errors: Any, headers: Mapping[str, str], permission: str = "issues: write", data: Any = None
+) -> ForgeError:
     """Return the error that a list of GraphQL errors means; GraphQL sends them with status 200.
 
-    ``needed``: the permission that the query takes.
+    ``permission``: the one that the query takes. ``data``: what the answer has in spite of the errors.
     """
     listed = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
     words = "; ".join(str(error.get("message") or "") for error in listed) or "no readable error"
@@ -177,7 +191,9 @@ def error_for_graphql(errors: Any, headers: Mapping[str, str], needed: str = "is
     if "RATE_LIMITED" in kinds or _is_limit(200, headers, words):
         return rate_limit_error(headers, words, GRAPHQL, is_spent="RATE_LIMITED" in kinds)
     if "FORBIDDEN" in kinds or "not accessible" in words.lower():
-        return NotPermitted(f"the token may not do this ({words:.120})", permission_remedy(needed))
+        return NotPermitted(f"the token may not do this ({words:.120})", permission_remedy(permission))
+    if "NOT_FOUND" in kinds and isinstance(data, dict) and data.get("repository", data) is None:
+        return RepositoryNotVisible(NOT_VISIBLE, permission_remedy("issues: write"))
     if "NOT_FOUND" in kinds:
         return Gone(f"GitHub has nothing there ({words:.120})", certain=False)
     return ForgeError(f"GitHub's GraphQL API answered: {words:.160}")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 from bot.domain.thread import Record, Thread
@@ -19,15 +17,16 @@ from bot.github.errors import (
     CORE,
     GRAPHQL,
     ISSUES_OFF,
+    NOT_VISIBLE,
     ForgeError,
     Gone,
     Invalid,
     IssuesOff,
+    NoGraphQL,
     NotPermitted,
     RateLimited,
+    RepositoryNotVisible,
     Unreachable,
-    error_for_graphql,
-    error_for_status,
     permission_remedy,
 )
 from bot.github.graphql_queries import (
@@ -38,8 +37,7 @@ from bot.github.graphql_queries import (
     issue_json,
     with_linked_pull,
 )
-from bot.github.threads import OwnCommentRule, object_in, split_own, thread_of
-from bot.github.transport import GRAPHQL_PATH, HttpAnswer, HttpTransport
+from bot.github.threads import OwnCommentRule, split_own, thread_of
 from bot.github.updates import ListedIssue, Updates, comments_of, has_ended, read_each, read_thread
 
 PER_PAGE = 50
@@ -53,21 +51,9 @@ PAGE_SIZES = (PER_PAGE, 15, 5)
 """Issues per request: fewer if the server could not answer within its ten seconds."""
 
 ANSWERS_BEFORE_GROWTH = 10
-"""Answers after which a larger size is tried again. Each failed attempt costs two requests of ten seconds."""
-
-MAX_RETRIES = 3
-"""Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds; only one if a smaller size is left to try."""
+"""Answers after which a larger size is tried again. Each failed attempt costs a request of ten seconds."""
 
 _NAME = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}", re.ASCII)
-_NOT_VISIBLE = "the token cannot see this repository's issues"
-
-
-class NoGraphQL(ForgeError):
-    """The server has no GraphQL API."""
-
-
-class RepositoryNotVisible(NotPermitted):
-    """There is no such repository, or the token may not see it: GitHub does not say which."""
 
 
 class RepositoryPreview(NamedTuple):
@@ -86,22 +72,17 @@ class RepositoryPreview(NamedTuple):
 class GraphQLHistory:
     """History by GraphQL. Long threads and those too large for one answer are read by REST."""
 
-    def __init__(self, api_url: str, token: str, repo: str, own: OwnCommentRule, reader: GitHubClient) -> None:
-        # Queries need no gap like writes do.
-        self._transport = HttpTransport(api_url, token, write_gap=0.0, budget=reader.budget)
+    def __init__(self, repo: str, own: OwnCommentRule, reader: GitHubClient) -> None:
         self._repo, self._own = repo, own
         self._reader = reader
         self._query = ISSUES_QUERY
         self._step = self._answered = 0
-        self._retries = MAX_RETRIES
-        self.requests = 0
-        """Number of requests sent, including repeats."""
 
     def since(self, moment: datetime | None) -> Iterator[Updates]:
         """Yield batches of at most PER_PAGE threads. Raises ForgeError; earlier batches are complete."""
         after: str | None = None
         while True:
-            self._reader.budget.keep_reserve(GRAPHQL)
+            self.keep_reserve()
             page, updates = self._batch({"since": stamp(moment), "after": after})
             has_next = page["pageInfo"]["hasNextPage"]
             yield replace(updates, complete=not has_next, total=None if after else page["totalCount"])
@@ -122,7 +103,6 @@ class GraphQLHistory:
     def _batch(self, position: Json) -> tuple[Json, Updates]:
         """Read the next issues: as many in one answer as worked last time, else fewer, else a few one by one."""
         for step in range(self._step, len(PAGE_SIZES)):
-            self._retries = 1 if step < len(PAGE_SIZES) - 1 else MAX_RETRIES
             try:
                 page = self._permitted_page({**position, "first": PAGE_SIZES[step]})
             except Unreachable:  # too much for one answer, or a missing part, which must not count as gone
@@ -130,7 +110,7 @@ class GraphQLHistory:
             self._adapt_size(step)
             return page, read_each(_listed(page), self._thread)
         self._adapt_size(len(PAGE_SIZES) - 1)
-        page = self._page(NUMBERS_QUERY, {**position, "first": PAGE_SIZES[-1]})
+        page = self._page(NUMBERS_QUERY, {**position, "first": PAGE_SIZES[-1]}, repeats=True)
         return page, read_each(_listed(page), self._read_by_rest)
 
     def _adapt_size(self, step: int) -> None:
@@ -149,43 +129,33 @@ class GraphQLHistory:
             self._query = ISSUES_WITHOUT_PULLS
             return self._page(self._query, variables)
 
-    def _page(self, query: str, variables: Json) -> Json:
-        issues: Json = self.query_repository(query, variables)["repository"]["issues"]
+    def _page(self, query: str, variables: Json, *, repeats: bool = False) -> Json:
+        issues: Json = self.query_repository(query, variables, repeats=repeats)["repository"]["issues"]
         return issues
 
-    def query_repository(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
+    def keep_reserve(self, least: int = 0) -> None:
+        """Raise RateLimited before the hour's points are used up; ``least`` are left even without a reserve."""
+        self._reader.budget.keep_reserve(GRAPHQL, least)
+
+    def query_repository(self, query: str, variables: Json, *, is_list: bool = True, repeats: bool = True) -> Json:
         """Return the data of a query about the repository, ``$owner`` and ``$name``.
 
-        Raises ForgeError; Gone only if the query is not for a list.
+        Raises ForgeError; Gone only if the query is not for a list. ``repeats``: as in `HttpRequest`.
         """
         owner, _, name = self._repo.partition("/")
-        answer = self._send({"query": query, "variables": {"owner": owner, "name": name, **variables}})
-        data = _data(answer, is_list=is_list)
+        try:
+            data = self._reader.query_history(query, {"owner": owner, "name": name, **variables}, repeats=repeats)
+        except ForgeError as error:
+            raise (_as_retryable(error) if is_list else error) from error
         if not data.get("repository"):
-            raise RepositoryNotVisible(_NOT_VISIBLE, permission_remedy("issues: write"))
+            raise RepositoryNotVisible(NOT_VISIBLE, permission_remedy("issues: write"))
         if data["repository"].get("hasIssuesEnabled") is False:  # the list is empty then, as if all were gone
             raise IssuesOff(ISSUES_OFF)
         return data
 
-    def _send(self, body: Json) -> HttpAnswer:
-        """Send a request, and repeat it after a server fault. It does not wait for limits, nor sends anything after one
-        that another request with this token met."""
-        self._reader.check_limits(GRAPHQL_PATH)
-        for attempt in count():
-            self.requests += 1
-            try:
-                answer = self._transport.send("POST", GRAPHQL_PATH, body=body)
-            except Unreachable as error:
-                cause = type(error.__cause__).__name__
-                raise Unreachable(f"GitHub could not be reached ({cause})", CONTINUE_REMEDY) from error
-            if answer.status < 500 or attempt >= self._retries:
-                return answer
-            time.sleep(2**attempt / 2)
-        raise AssertionError("the last try returns")
-
     def _read_by_rest(self, node: Json) -> Record:
         self._reader.budget.keep_reserve(CORE)
-        return read_thread(self._reader, self._own, node["number"])[0]
+        return read_thread(self._reader, self._own, node["number"], None)[0]
 
     def _thread(self, node: Json) -> Record:
         comments: list[Any]
@@ -213,30 +183,10 @@ def _with_sources(timeline: list[Json], events: list[Json]) -> list[Json]:
     return [{"source": sources.get((item["event"], item.get("created_at"))), **item} for item in items]
 
 
-def _data(answer: HttpAnswer, *, is_list: bool = True) -> Json:
-    """The data of an answer. Raises the ForgeError that its status or its errors mean.
-
-    Errors raise even if part of the data is there: the missing part must not count as gone.
-    """
-    if answer.status in (404, 405, 410):
-        raise NoGraphQL(f"this server has no GraphQL API ({answer.status})")
-    if answer.status >= 500:
-        raise Unreachable(f"GitHub's GraphQL API answers {answer.status}", CONTINUE_REMEDY)
-    if answer.status >= 300:
-        raise _as_retryable(error_for_status(answer.status, answer.headers, answer.data, GRAPHQL_PATH))
-    body = object_in(answer.data)
-    errors, data = body.get("errors"), body.get("data")
-    if isinstance(data, dict) and not errors:
-        return data
-    error = error_for_graphql(errors, answer.headers)
-    if isinstance(error, Gone) and not object_in(data).get("repository"):
-        raise RepositoryNotVisible(_NOT_VISIBLE, permission_remedy("issues: write"))
-    raise _as_retryable(error) if is_list else error
-
-
 def _as_retryable(error: ForgeError) -> ForgeError:
     """The error to raise: Unreachable, so that fewer issues are tried, unless it is a limit or a missing permission."""
-    return Unreachable(str(error), CONTINUE_REMEDY) if type(error) in (ForgeError, Gone, Invalid) else error
+    is_final = type(error) not in (ForgeError, Gone, Invalid, Unreachable)
+    return error if is_final else Unreachable(error.cause, CONTINUE_REMEDY)
 
 
 class HistorySource(Protocol):

@@ -1,27 +1,30 @@
-"""Sends every request about a repository, to REST and to GraphQL, bounded in time and tries.
+"""Sends every request about a repository, to REST and to GraphQL, bounded in time, size and tries.
 
 PyGithub makes the requests: it knows the addresses of both APIs, on github.com and on GitHub Enterprise Server,
-GitHub's headers and the gap between writes. (githubkit handles the App, see `bot.github.app`.) After a limit or
-repeated failures, nothing more is sent.
+GitHub's headers and the gap between writes. An adapter in its session bounds the answers. (githubkit handles the App,
+see `bot.github.app`.) After a limit or repeated failures, nothing more is sent.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import json
+import math
 import os
 import random
 import time
 from collections import Counter
-from collections.abc import ItemsView, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import github
-from github.Requester import HTTPSRequestsConnectionClass, RequestsResponse
-from requests import Response
+from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester
+from requests import PreparedRequest, Response
+from requests.adapters import HTTPAdapter
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
@@ -29,7 +32,6 @@ from bot.files import TooManyFiles
 from bot.github.budget import RequestBudget
 from bot.github.errors import (
     CATCH_UP_REMEDY,
-    HISTORY,
     ForgeError,
     Gone,
     IssuesOff,
@@ -56,10 +58,13 @@ RETRY_DELAYS = (0.5, 1.0, 2.0)
 NORMAL_SECONDS = 10.0
 """Seconds that a request may take; the time beyond counts as lost."""
 
-_NEEDED, _OPTIONAL = "", "spare"
-MAX_LOST_SECONDS = {_NEEDED: 180.0, _OPTIONAL: 60.0}
-"""Seconds that a run may lose to a slow or failing GitHub before it stops asking; fewer for requests that it can do
-without."""
+NEEDED, OPTIONAL, HISTORY = "", "optional", "history"
+"""Who needs a request: the run; nobody, as the run can do without; or the reading of history, which asks for less when
+it fails, and for fewer fields when it lacks a permission."""
+
+MAX_LOST_SECONDS = {NEEDED: 180.0, OPTIONAL: 60.0, HISTORY: math.inf}
+"""Seconds that a run may lose to a slow or failing GitHub before it stops asking, by need. A reading of history has its
+own limit of time."""
 
 MAX_FAILURES = 3
 """Requests in a row without an answer, not counting repeats, after which a run stops asking. Requests that it can do
@@ -72,6 +77,8 @@ NOT_MODIFIED = 304
 _REDIRECTS = (301, 302, 307, 308)
 _LOCATION_HEADER = "x-led-to"
 GRAPHQL_PATH = "/graphql"
+QUERY = "QUERY"
+"""The verb of a GraphQL query: a POST that only reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +91,16 @@ class HttpAnswer:
     redirect: str = ""
 
 
-class _Request(NamedTuple):
-    """``etag``: that of an earlier answer, which GitHub need not send again; "" for none."""
+class HttpRequest(NamedTuple):
+    """``etag``: that of an earlier answer, which GitHub need not send again; "" for none. Only reads are repeated, and
+    only with ``repeats``."""
 
     verb: str
     path: str
     query: Mapping[str, Any] | None = None
     body: Any = None
     etag: str = ""
+    repeats: bool = True
 
 
 class HttpTransport:
@@ -101,26 +110,17 @@ class HttpTransport:
     def __init__(
         self, api_url: str, token: str, *, write_gap: float, budget: RequestBudget, timeout: float = TIMEOUT
     ) -> None:
-        base = urlsplit(api_url.rstrip("/"))
-        api = github.Github(
-            auth=github.Auth.Token(token) if token else None,
-            base_url=api_url.rstrip("/"),
-            retry=None,
-            seconds_between_requests=None,
-            seconds_between_writes=write_gap or None,
-            user_agent="precedent",
-        )
-        self._requester = api.requester
+        self._base = urlsplit(api_url.rstrip("/"))
+        self._writing, self._reading = (_requester(api_url, token, gap) for gap in (write_gap, 0.0))
         self._token = token  # removed from answers that repeat it
-        self._base = base
-        self._connection = _Connection(
-            base.hostname or "", base.port or (80 if base.scheme == "http" else 443), timeout=None
-        )
-        self._connection.protocol, self._connection.seconds = base.scheme, timeout
+        is_secure = self._base.scheme == "https"
+        kind = HTTPSRequestsConnectionClass if is_secure else HTTPRequestsConnectionClass
+        self._connection = kind(self._base.hostname or "", self._base.port)
+        self._connection.session.mount(f"{self._base.scheme}://", _BoundedAdapter(timeout))
         self._write_gap = write_gap
         self._stop_reasons: dict[str, ForgeError] = {}
         self._strikes: Counter[str] = Counter()
-        self._lost_seconds: dict[str, float] = {_NEEDED: 0.0, _OPTIONAL: 0.0}
+        self._lost_seconds: dict[str, float] = dict.fromkeys(MAX_LOST_SECONDS, 0.0)
         self.lacking: dict[str, ForgeError] = {}
         self.sent: Counter[str] = Counter()
         """Number of requests by verb, including repeats and redirects."""
@@ -128,38 +128,16 @@ class HttpTransport:
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:
-        return tuple(dict.fromkeys(error for kind, error in self._stop_reasons.items() if kind != _OPTIONAL))
+        return tuple(dict.fromkeys(error for kind, error in self._stop_reasons.items() if kind != OPTIONAL))
 
-    def ask(
-        self,
-        verb: str,
-        path: str,
-        query: Mapping[str, Any] | None = None,
-        body: Any = None,
-        *,
-        retry_gone: bool = False,
-        optional: bool = False,
-    ) -> HttpAnswer:
-        """Return the answer to a request; only reads are repeated. Raises ForgeError.
+    def ask(self, request: HttpRequest, *, need: str = NEEDED, retry_gone: bool = False) -> HttpAnswer:
+        """Return the answer to a request. Raises ForgeError.
 
-        ``again`` also repeats a read of something that may appear in a moment. ``spare`` marks a request that the run
-        can do without: its failure does not stop the others.
+        With an ETag the status may be NOT_MODIFIED, which does not count towards the limit. ``retry_gone`` also repeats
+        a read of something that may appear in a moment.
         """
-        return self._ask_repeatedly(
-            _Request(verb, path, query, body), retry_gone=retry_gone, need=_OPTIONAL if optional else _NEEDED
-        )
-
-    def read_if_changed(self, path: str, query: Mapping[str, Any], etag: str) -> HttpAnswer | None:
-        """Return the answer to a read; None if it is unchanged since the answer with this ETag.
-
-        An unchanged answer does not count towards the limit. Without an ETag ("") there is always an answer. Raises
-        ForgeError.
-        """
-        answer = self._ask_repeatedly(_Request("GET", path, query, etag=etag), retry_gone=False, need=_NEEDED)
-        return None if answer.status == NOT_MODIFIED else answer
-
-    def _ask_repeatedly(self, request: _Request, *, retry_gone: bool, need: str) -> HttpAnswer:
-        pauses, kind = RETRY_DELAYS if request.verb == "GET" else (), _kind(request.path)
+        is_read = request.verb in ("GET", QUERY)
+        pauses, kind = RETRY_DELAYS if is_read and request.repeats else (), _kind(request.path)
         if stop := self._stop_reason(kind, need):
             raise RequestSkipped(stop.cause, stop.remedy) if isinstance(stop, Unreachable) else stop
         for attempt in range(len(pauses) + 1):
@@ -175,39 +153,31 @@ class HttpTransport:
 
     def graphql(
         self,
-        query: str,
-        variables: Mapping[str, Any],
+        request: HttpRequest,
         *,
-        optional: bool = False,
-        needed: str = "issues: write",
+        need: str = NEEDED,
+        permission: str = "issues: write",
         may_lack: bool = False,
     ) -> Any:
         """Return the data of a GraphQL document. Raises ForgeError, also for errors with status 200.
 
-        ``needed``: the permission to ask for if it is missing. With ``may_lack``, missing parts are null.
+        ``permission``: the one to ask for if it is missing. With ``may_lack``, missing parts are null.
         """
-        answer = self.ask("POST", GRAPHQL_PATH, None, {"query": query, "variables": dict(variables)}, optional=optional)
-        errors = answer.data.get("errors") if isinstance(answer.data, dict) else "no object"
+        answer = self.ask(request, need=need)
+        body = answer.data if isinstance(answer.data, dict) else {"errors": "no object"}
+        errors = body.get("errors")
         if errors and not (may_lack and are_all_missing(errors)):
-            error = error_for_graphql(errors, answer.headers, needed)
-            self._note_error(error, GRAPHQL_PATH)
+            error = error_for_graphql(errors, answer.headers, permission, body.get("data"))
+            self._note_error(error, request.path, need)
             raise error
-        return answer.data.get("data")
-
-    def apply_limit(self, error: ForgeError) -> None:
-        """Take note of a refusal that another client with this token met; not of our own limit on history."""
-        is_ours = isinstance(error, RateLimited) and error.resource == HISTORY
-        if isinstance(error, (RateLimited, Unauthorised)) and not is_ours:
-            self._note_error(error, GRAPHQL_PATH)
-
-    def check_limits(self, path: str) -> None:
-        """Raise what keeps requests to this path from being sent, if anything does."""
-        if stop := self._stop_reason(_kind(path), _NEEDED):
-            raise stop
+        return body.get("data")
 
     def path_below(self, url: str) -> str:
-        """Return the path of a URL below the API's address, without the query; "" for a URL of another API."""
-        parts = urlsplit(url)
+        """Return the path of a URL below the API's address, without the query; "" for any other URL."""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return ""
         if parts.hostname not in (None, self._base.hostname) or not parts.path.startswith(f"{self._base.path}/"):
             return ""
         return parts.path.removeprefix(self._base.path)
@@ -229,12 +199,12 @@ class HttpTransport:
         if self._lost_seconds[need] > MAX_LOST_SECONDS[need]:
             cause = "GitHub is too slow today, so no more requests were sent"
             self._stop_reasons.setdefault(need, Unreachable(cause, CATCH_UP_REMEDY))
-        return self._stop_reasons.get(_NEEDED) or self._stop_reasons.get(kind) or self._stop_reasons.get(need)
+        return self._stop_reasons.get(NEEDED) or self._stop_reasons.get(kind) or self._stop_reasons.get(need)
 
-    def _try_once(self, request: _Request, need: str) -> HttpAnswer:
+    def _try_once(self, request: HttpRequest, need: str) -> HttpAnswer:
         started = time.monotonic()
         try:
-            answer = self.send(*request)
+            answer = self._send(request)
         except Unreachable:
             self._lost_seconds[need] += time.monotonic() - started
             raise
@@ -244,22 +214,21 @@ class HttpTransport:
         is_unchanged = answer.status == NOT_MODIFIED and request.etag
         if answer.status >= 300 and not is_unchanged:
             error = error_for_status(answer.status, answer.headers, answer.data, request.path)
-            self._note_error(error, request.path)
+            self._note_error(error, request.path, need)
             raise error
         self._strikes.clear()
         return answer
 
-    def send(
-        self, verb: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None, etag: str = ""
-    ) -> HttpAnswer:
-        """Send one request, whatever the earlier answers were. Raises Unreachable without a readable answer."""
-        url = self._requester.graphql_url if path == GRAPHQL_PATH else path
-        self.sent[verb] += 1
+    def _send(self, request: HttpRequest) -> HttpAnswer:
+        """Send a request once. Raises Unreachable without a readable answer."""
+        requester, verb = (self._reading, "POST") if request.verb == QUERY else (self._writing, request.verb)
+        url = requester.graphql_url if request.path == GRAPHQL_PATH else request.path
+        headers = {"If-None-Match": request.etag} if request.etag else None
+        self.sent[request.verb] += 1
         try:
-            parameters, conditions = dict(query or {}), {"If-None-Match": etag} if etag else None
-            with observe_request(verb, path) as tell:
-                status, headers, text = self._requester.requestJson(
-                    verb, url, parameters, conditions, body, self._connection
+            with observe_request(verb, request.path) as tell:
+                status, headers, text = requester.requestJson(
+                    verb, url, dict(request.query or {}), headers, request.body, self._connection
                 )
                 tell(status, headers)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
@@ -271,61 +240,56 @@ class HttpTransport:
             return HttpAnswer(status, headers, None, headers.get(_LOCATION_HEADER, ""))
         return HttpAnswer(status, headers, _json(text.replace(self._token, "***") if self._token else text, status))
 
-    def _note_error(self, error: ForgeError, path: str) -> None:
+    def _note_error(self, error: ForgeError, path: str, need: str) -> None:
         if isinstance(error, RateLimited):
-            self._stop_reasons[_NEEDED if error.is_secondary else _kind(path)] = error
+            self._stop_reasons[NEEDED if error.is_secondary else _kind(path)] = error
         elif isinstance(error, Unauthorised):
-            self._stop_reasons[_NEEDED] = error
-        elif isinstance(error, NotPermitted):
+            self._stop_reasons[NEEDED] = error
+        elif isinstance(error, NotPermitted) and need != HISTORY:
             self.lacking.setdefault(error.remedy, error)
         if not isinstance(error, Unreachable):
             self._strikes.clear()
 
     def _count_strike(self, error: ForgeError, need: str) -> None:
-        self._strikes[need] += isinstance(error, Unreachable)
+        self._strikes[need] += isinstance(error, Unreachable) and need != HISTORY
         if self._strikes[need] >= MAX_FAILURES:
             self._stop_reasons.setdefault(need, error)
 
 
-class _Connection(HTTPSRequestsConnectionClass):
-    """PyGithub's connection with three changes: answers are bounded in time and size; redirects are not followed; and
-    "not ready yet" (202) is a failure instead of an endless wait."""
-
-    seconds = TIMEOUT
-
-    def getresponse(self) -> RequestsResponse:
-        answer = self.session.request(
-            self.verb,
-            f"{self.protocol}://{self.host}:{self.port}{self.url}",
-            headers=self.headers,
-            data=self.input,
-            timeout=self.seconds,
-            verify=self.verify,
-            allow_redirects=False,
-            stream=True,
-        )
-        with answer:
-            return _WholeAnswer(answer, _read(answer, time.monotonic() + 2 * self.seconds))
+def _requester(api_url: str, token: str, gap: float) -> Requester:
+    """What sends PyGithub's requests, with ``gap`` seconds between two writes."""
+    api = github.Github(
+        auth=github.Auth.Token(token) if token else None,
+        base_url=api_url.rstrip("/"),
+        retry=None,
+        seconds_between_requests=None,
+        seconds_between_writes=gap or None,
+        user_agent="precedent",
+    )
+    return api.requester
 
 
-class _WholeAnswer(RequestsResponse):
-    """An answer that was read completely."""
+class _BoundedAdapter(HTTPAdapter):
+    """Reads each answer to its end, bounded in time and size. PyGithub would follow redirects and wait forever for an
+    answer that is not ready (202): it sees neither."""
 
-    def __init__(self, answer: Response, text: str) -> None:
-        super().__init__(answer)
-        self._text = text
-        self.status = 503 if answer.status_code == 202 else answer.status_code
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
 
-    def getheaders(self) -> ItemsView[str, str]:
-        return {
-            _LOCATION_HEADER if name.lower() == "location" else name: value for name, value in self.headers.items()
-        }.items()
+    def send(self, request: PreparedRequest, *_: Any, **options: Any) -> Response:
+        options |= {"stream": True, "timeout": self._seconds}
+        with super().send(request, **options) as answer:
+            content = _read(answer, time.monotonic() + 2 * self._seconds)
+        answer.raw, answer.encoding = io.BytesIO(content), "utf-8"
+        if answer.status_code == 202:
+            answer.status_code = 503
+        if "location" in answer.headers:
+            answer.headers[_LOCATION_HEADER] = answer.headers.pop("location")
+        return answer
 
-    def read(self) -> str:
-        return self._text
 
-
-def _read(answer: Response, until: float) -> str:
+def _read(answer: Response, until: float) -> bytes:
     parts: list[bytes] = []
     size = 0
     while part := answer.raw.read1(1 << 16, decode_content=True):
@@ -333,7 +297,7 @@ def _read(answer: Response, until: float) -> str:
         size += len(part)
         if time.monotonic() > until or size > MAX_ANSWER_BYTES:
             raise TimeoutError("the answer has no end")
-    return b"".join(parts).decode("utf-8", "replace")
+    return b"".join(parts)
 
 
 def _json(text: str, status: int) -> Any:

@@ -136,14 +136,14 @@ def catch_up(
 
 
 def read_thread(
-    reader: GitHubClient, own: OwnCommentRule, number: int, *, fresh: bool = False
-) -> tuple[Record, OwnComment | None, Json]:
+    reader: GitHubClient, own: OwnCommentRule, number: int, stored: Record | None, *, fresh: bool = False
+) -> tuple[Thread, OwnComment | None, Json]:
     """Read one thread with all its comments, our comment on it, and the issue's JSON. Raises Gone.
 
-    ``fresh``: it was just opened and may not be visible yet.
+    ``stored``: the thread as memory has it. ``fresh``: it was just opened and may not be visible yet.
     """
     issue = reader.issue(number, fresh=fresh)
-    thread, own_comments = _read_whole(reader, own, issue)
+    thread, own_comments = _read_whole(reader, own, issue, stored)
     return thread, own_comments[0] if own_comments else None, issue
 
 
@@ -199,8 +199,7 @@ def _read_changed(
         merged = _merge(own, issue, known, stream[issue["number"]])
         if merged is not None:
             return merged
-    thread, ours = _read_whole(reader, own, issue)
-    return _with_known_sources(thread, stored), ours
+    return _read_whole(reader, own, issue, stored)
 
 
 def _with_known_sources(thread: Thread, stored: Record | None) -> Thread:
@@ -228,15 +227,18 @@ def _merge(
     return thread_of(issue, others, _stored_events(stored)), None if ours_elsewhere else ours
 
 
-def _read_whole(reader: GitHubClient, own: OwnCommentRule, issue: Json) -> tuple[Thread, list[OwnComment]]:
+def _read_whole(
+    reader: GitHubClient, own: OwnCommentRule, issue: Json, stored: Record | None
+) -> tuple[Thread, list[OwnComment]]:
+    comments: Sequence[Json] = ()
+    events: Sequence[Json] = ()
     if has_ended(issue):
-        items = reader.timeline(issue["number"])
-        others, ours = split_own(comments_of(items), own)
-        return thread_of(issue, others, items), ours
-    if not issue.get("comments"):
-        return thread_of(issue, []), []
-    others, ours = split_own(reader.comments(issue["number"]), own)
-    return thread_of(issue, others), ours
+        events = reader.timeline(issue["number"])
+        comments = comments_of(events)
+    elif issue.get("comments"):
+        comments = reader.comments(issue["number"])
+    others, ours = split_own(comments, own)
+    return _with_known_sources(thread_of(issue, others, events), stored), ours
 
 
 def has_ended(issue: Json) -> bool:

@@ -54,6 +54,7 @@ from bot.git.repository import (
     apply_changes,
     drop_unchanged,
     import_stream,
+    temporary_repository,
 )
 from bot.memory.paths import CLONE_FOLDER
 from bot.memory.store import Edits, Snapshot, check_flat, relative_to
@@ -464,12 +465,7 @@ class Tip:
 
 def memory_branches(remote: Remote) -> list[str]:
     """The branches whose newest commit this program wrote, the newest first. Takes two requests."""
-    with (
-        on_disk("make a temporary folder"),
-        tempfile.TemporaryDirectory(prefix=_TEMP_PREFIX) as folder,
-        Git(Path(folder) / "tips.git", remote) as git,
-    ):
-        git.init()
+    with temporary_repository(remote) as git:
         git.fetch_tip("refs/heads/*", ["tree:0", _BLOB_FILTER], "refs/heads/*")
         refs = git.run("for-each-ref", "--sort=-committerdate", "--format=%(refname)").decode().splitlines()
         ours = [ref for ref in refs if Growth.of(git.objects.commit(ref).message).commits]
@@ -479,12 +475,10 @@ def memory_branches(remote: Remote) -> list[str]:
 def read_tip(url: str | Remote, branch: str) -> Tip | None:
     """The newest commit of ``branch`` at ``url``; None if there is no such branch. Takes two requests."""
     ref = f"refs/heads/{checked_branch(branch)}"
-    with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        with Git(Path(folder) / "tip.git", as_remote(url, None)) as git:
-            git.init()
-            try:
-                git.fetch_tip(ref, ["tree:0", "blob:none"])
-            except RefMissing:
-                return None
-            commit = git.objects.commit(TIP_REF)
-        return Tip(commit.oid, commit.at, Growth.of(commit.message))
+    with temporary_repository(as_remote(url, None)) as git:
+        try:
+            git.fetch_tip(ref, ["tree:0", _BLOB_FILTER])
+        except RefMissing:
+            return None
+        commit = git.objects.commit(TIP_REF)
+    return Tip(commit.oid, commit.at, Growth.of(commit.message))

@@ -500,7 +500,9 @@ class Memory:
         """The comments as promises of what a later run works out; they show what stands now. Everything else is left
         out."""
         stored = self.state.comments(post.id for post in posts)
-        return tuple(postpone(post).showing(stored.get(post.id)) for post in posts if post.key.is_comment)
+        return tuple(
+            replace(postpone(post), matches=()).showing(stored.get(post.id)) for post in posts if post.key.is_comment
+        )
 
 
 def _without_text(thread: Thread) -> Thread:

@@ -56,6 +56,8 @@ class StagedPosts:
             self._dropped.discard(key)
             self._list(key, shown[key].difference(post.shows), is_shown=False)
             self._list(key, (thread for thread in post.shows if thread not in shown[key]), is_shown=True)
+        for post_id in {key.thread for key in changed}:
+            self._unlist_excess(stored.get(post_id, ThreadPosts(post_id)))
         return [(post, before.get(key)) for key, post in merged.items()]
 
     def drop(self, ids: Iterable[ThreadId], forgotten: Container[ThreadId] = ()) -> None:
@@ -81,6 +83,14 @@ class StagedPosts:
         """The posts of each thread on which a post or a list of posts changed."""
         touched = dict.fromkeys([*self._posts, *self._shown, *(key.thread for key in self._dropped)])
         return {key: ThreadPosts(key) for key in touched} | self.lookup(touched)
+
+    def _unlist_excess(self, stored: ThreadPosts) -> None:
+        """List nothing for notes that are too many to be kept."""
+        posts = {post.slot: post for post in stored.posts} | self._posts[stored.id]
+        kept = {post.slot for post in newest_posts(posts.values())}
+        for post in posts.values():
+            if post.slot not in kept:
+                self._list(post.key, post.shows, is_shown=False)
 
     def _list(self, key: PostKey, threads: Iterable[ThreadId], *, is_shown: bool) -> None:
         for thread in threads:

@@ -22,7 +22,7 @@ from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.memory_cards import MemoryCards
 from bot.pipeline.requests import WAITING, close_request, find_requests
 from bot.pipeline.room import Room, Settlement
-from bot.pipeline.tools import DAILY_LIMIT_REACHED, ParsedRequest, Tools
+from bot.pipeline.tools import DAILY_LIMIT_REACHED, Facts, ParsedRequest, Tools
 from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, about_words
 from bot.reading.questions import recall_question
 from bot.reading.requests import COMMAND_NAMES, WHICH, Command
@@ -77,7 +77,7 @@ class Commands(Room):
 
     def plan(self) -> list[Draft]:
         """Plan the replies, and stage the requests, so that no crash repeats or loses one."""
-        self.plans = prepare_replies(self.facts.requests, self.run)
+        self.plans = prepare_replies(self.facts, self.run)
         replies = [reply_draft(plan, self.run) for plan in self.plans]
         self.facts.requested = tuple(promised_request(plan, self.run) for plan in self.plans)
         self.run.memory.stage(Changes(requests=self.facts.requested))
@@ -164,7 +164,7 @@ def _is_replied(stored: Request, run: Tools) -> bool:
 
 def promised_request(plan: ReplyPlan, run: Tools) -> Request:
     """The request to store before the reply is posted."""
-    if plan.text and run.settings.mode == "comment":
+    if plan.text and run.permit.writes:
         return replace(plan.stored, trying_since=run.now)
     return plan.stored if plan.waits else replace(plan.stored, state="done")
 
@@ -188,13 +188,14 @@ def reply_draft(plan: ReplyPlan, run: Tools) -> Draft:
     )
 
 
-def prepare_replies(requests: Sequence[ParsedRequest], run: Tools) -> list[ReplyPlan]:
+def prepare_replies(facts: Facts, run: Tools) -> list[ReplyPlan]:
     """Plan the reply to each request. New commands are acknowledged with 👀."""
-    hour = LastHour.of(requests, run)
+    hour = LastHour.of(facts.requests, run)
     plans: list[ReplyPlan] = []
-    for request in requests:
-        waits = run.muted or _reason_to_wait(request, plans, run)
-        plans.append(ReplyPlan(request, WAITING, waits=waits) if waits else _take_up(request, hour, plans, run))
+    for request in facts.requests:
+        waits = run.permit.waits or _reason_to_wait(request, plans, facts)
+        plan = ReplyPlan(request, WAITING, waits=waits) if waits else _take_up(request, hour, plans, run)
+        plans.append(_apply_daily_limit(plan, facts))
         hour.note(plans[-1])
     return plans
 
@@ -203,25 +204,21 @@ def _take_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan
     if request.command and not request.before:
         react(request, "eyes", run)
     try:
-        return _apply_daily_limit(_plan_reply(request, hour, earlier, run), earlier, run)
+        return _plan_reply(request, hour, earlier, run)
     except ForgeError as error:
         return ReplyPlan(request, WAITING, waits=str(error), fault=error)
 
 
-def _reason_to_wait(request: ParsedRequest, earlier: Sequence[ReplyPlan], run: Tools) -> str:
+def _reason_to_wait(request: ParsedRequest, earlier: Sequence[ReplyPlan], facts: Facts) -> str:
     if sum(bool(plan.text) for plan in earlier) >= MAX_REPLIES:
         return "the limit of replies for one run is reached; the next run continues"
     has_waited = request.before is not None and request.before.name == WAITING and request.name not in CHANGE_REQUESTS
-    return DAILY_LIMIT_REACHED if has_waited and not _is_within_limit(earlier, run) else ""
+    return DAILY_LIMIT_REACHED if has_waited and facts.new_posts_left <= 0 else ""
 
 
-def _is_within_limit(plans: Iterable[ReplyPlan], run: Tools) -> bool:
-    return run.may_write(sum(bool(plan.text) and not plan.request.was_promised for plan in plans))
-
-
-def _apply_daily_limit(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: Tools) -> ReplyPlan:
+def _apply_daily_limit(plan: ReplyPlan, facts: Facts) -> ReplyPlan:
     """Apply the daily limit: beyond it an answer waits, and everything else gets only a reaction."""
-    if not plan.text or plan.request.was_promised or _is_within_limit(earlier, run):
+    if not plan.text or plan.request.was_promised or facts.take_new_post():
         return plan
     if plan.name in SEARCH_REQUESTS or plan.name == "help":
         return ReplyPlan(plan.request, WAITING, waits=DAILY_LIMIT_REACHED)
@@ -369,7 +366,7 @@ def _with_mentioned(findings: Context, request: ParsedRequest, service: Question
 def react(request: ParsedRequest, content: str, run: Tools) -> None:
     """React to the command. A failure is only noted."""
     number = request.thread.id
-    if run.settings.mode != "comment" or request.command is None or not isinstance(number, int):
+    if not run.permit.writes or request.command is None or not isinstance(number, int):
         return
     try:
         run.comments_on(number).react(number, request.key, content)

@@ -62,39 +62,40 @@ def threads_to_answer(facts: Facts, run: Tools) -> list[Thread]:
 
 def plan_comments(threads: list[Thread], facts: Facts, run: Tools) -> list[Draft]:
     """Plan the comment on each thread, within the limits of one run and of 24 hours."""
-    new, drafts = 0, list[Draft]()
+    drafts = list[Draft]()
     for thread in threads:
         is_full = sum(not other.is_skipped for other in drafts) >= MAX_ANSWERS
-        waits = facts.limit or run.muted or (RUN_LIMIT_REACHED if is_full else "")
+        waits = facts.limit or run.permit.waits or (RUN_LIMIT_REACHED if is_full else "")
         planned = draft_comment(thread, facts, run, waits)
-        if planned.is_new and not planned.is_counted:
-            if run.may_write(new):
-                new += 1
-            else:
-                planned = replace(planned, waits=DAILY_LIMIT_REACHED)
+        if planned.is_new and not planned.is_counted and not facts.take_new_post():
+            planned = replace(planned, waits=DAILY_LIMIT_REACHED)
         drafts.append(planned)
     return add_open_pulls(drafts, run)
 
 
 def draft_comment(thread: Thread, facts: Facts, run: Tools, waits: str = "") -> Draft:
     """Plan the comment on one thread. ``waits``: why this run leaves it to a later one."""
-    answer = before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
-    reason = _reason_to_pass(thread, answer, facts, run)
-    if answer and not reason and thread.id in threads_to_refresh(facts.requested):
+    stored = before = _stored_comment(thread, facts, run)
+    reason = _reason_to_pass(thread, stored, facts, run)
+    if stored and not reason and thread.id in threads_to_refresh(facts.requested):
         # a deletion by a person no longer counts, and the promise is a new answer
-        before = replace(answer, state="removed", comment_id=None)
+        before = replace(stored, state="removed", comment_id=None)
     base = Draft(thread, Silent(reason), question=question_hash(thread, run.address), before=before)
     if reason or waits:
         return replace(base, is_skipped=bool(reason), waits="" if reason else waits)
     try:
         planned = _add_own_comment(_add_answer(base, run), facts, run)
-        if planned.is_new and answer and is_being_posted(answer, facts.now) and not _was_deleted(answer, run):
-            return replace(base, before=answer, waits=OTHER_RUN_POSTING)
+        if planned.is_new and stored and is_being_posted(stored, facts.now) and not _was_deleted(stored, run):
+            return replace(base, before=stored, waits=OTHER_RUN_POSTING)
     except Gone as error:  # this thread is gone; gone ones in the comment are just left out
         return _without_thread(base, error, run)
     except ForgeError as error:
         return replace(base, waits=str(error), fault=error)
     return planned
+
+
+def _stored_comment(thread: Thread, facts: Facts, run: Tools) -> Post | None:
+    return facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
 
 
 def _without_thread(base: Draft, gone: Gone, run: Tools) -> Draft:
@@ -128,7 +129,7 @@ def draft_again(thread: Thread, changed: frozenset[ThreadId], facts: Facts, run:
 
     None if the comment is still true, which is decided without asking GitHub, or does not exist: none is created.
     """
-    before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
+    before = _stored_comment(thread, facts, run)
     if before is None:
         return None
     base = Draft(thread, Silent(""), question=before.question, before=before, renews=True)
@@ -221,7 +222,7 @@ def _find_own(planned: Draft, text: str, facts: Facts, run: Tools) -> tuple[OwnC
         return find_own(key, run), False
     if before and before.state == "removed":
         return None, True
-    if (run.settings.mode != "comment" and not planned.takes_out) or not (text or (before and before.comment_id)):
+    if not run.permit.allows(planned) or not (text or (before and before.comment_id)):
         return None, False
     if before and before.content and (before.state == "pending" or not before.comment_id):
         own, was_deleted = find_promised(key, before.at, run.comments_on(key), run.own)
@@ -232,6 +233,6 @@ def _find_own(planned: Draft, text: str, facts: Facts, run: Tools) -> tuple[OwnC
     return own, own is None and before is not None and before.comment_id is not None
 
 
-def _was_deleted(answer: Post, run: Tools) -> bool:
+def _was_deleted(post: Post, run: Tools) -> bool:
     """Whether the promised comment was posted and then deleted, so that no other run is about to post it."""
-    return isinstance(answer.id, int) and find_promised(answer.id, answer.at, run.comments_on(answer.id), run.own)[1]
+    return isinstance(post.id, int) and find_promised(post.id, post.at, run.comments_on(post.id), run.own)[1]

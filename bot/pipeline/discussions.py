@@ -45,7 +45,6 @@ def look_at_discussions(facts: Facts, run: Tools) -> None:
     except Gone as error:
         run.note(f"Discussion {event.number} is not visible now, and was left unchanged: {error}")
     except ForgeError as error:
-        run.forge.apply_limit(error)
         _report(error, run)
     facts.updates = replace(facts.updates, records=(*facts.updates.records, *fetched.values()))
     facts.comments = {**run.memory.state.comments(fetched), **facts.comments}
@@ -114,8 +113,7 @@ def _hide_missing(seen: Collection[ThreadId], began: datetime, run: Tools) -> No
             run.discussions.read_one(int(key))
         except Gone:
             hidden.append(Tombstone(key, run.now, "unseen"))
-        except ForgeError as error:
-            run.forge.apply_limit(error)
+        except ForgeError:
             break
     run.memory.stage(Changes(hidden_by_github=tuple(hidden)))
 
@@ -146,7 +144,6 @@ def _read_all(
     except ForgeError as error:
         if progress.after and "cursor" in str(error):  # GitHub no longer knows the cursor
             run.memory.stage(Changes(discussions=DiscussionProgress(run.now)))
-        run.forge.apply_limit(error)
         if is_sure or isinstance(error, RateLimited):
             _report(error, run)
     run.memory.commit(f"Remember {run.memory.state.manifest.threads} threads")
@@ -161,8 +158,7 @@ def fetch_discussion(number: int, run: Tools) -> Thread | None:
         return None
     try:
         return run.discussions.read_one(number)
-    except ForgeError as error:
-        run.forge.apply_limit(error)
+    except ForgeError:
         return None
 
 

@@ -25,20 +25,20 @@ def question_hash(thread: Thread, place: RepositoryAddress) -> str:
 
 
 def _is_due(thread: Thread, facts: Facts) -> bool:
-    """Depends on earlier answers, not on the stored thread: another run may have read this event's changes before."""
-    event, answer = facts.event, facts.comments.get(thread.id)
+    """Depends on earlier posts, not on the stored thread: another run may have read this event's changes before."""
+    event, post = facts.event, facts.comments.get(thread.id)
     is_its_own = event.number == thread.id
     is_fresh = thread.created_at > facts.now - facts.max_age
     if facts.is_by_hand(thread) or thread.id in threads_to_redo(facts.requested):
         return True
-    if answer is None:
+    if post is None:
         is_asked = is_its_own and event.may_be_answered
         return is_fresh or (is_asked and (event.name != "issue_comment" or _adds_reference(thread, facts)))
-    if answer.state == "pending":
-        return answer.at > facts.now - facts.max_age and not is_being_posted(answer, facts.now)
+    if post.state == "pending":
+        return post.at > facts.now - facts.max_age and not is_being_posted(post, facts.now)
     if is_its_own and not event.may_be_answered:
         return False
-    return (is_its_own or is_fresh) and answer.question != question_hash(thread, facts.address)
+    return (is_its_own or is_fresh) and post.question != question_hash(thread, facts.address)
 
 
 def _adds_reference(thread: Thread, facts: Facts) -> bool:

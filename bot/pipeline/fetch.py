@@ -77,6 +77,7 @@ def fetch_changes(event: Event, run: Tools) -> Facts:
         comments | settled,
         settled,
         late,
+        new_posts_left=run.new_posts_left(),
         is_first=is_first,
         max_age=run.max_age,
         limit=str(updates.limited or ""),
@@ -121,8 +122,6 @@ def _read_history(run: Tools, since: datetime | None) -> tuple[ThreadId, ...]:
         run.memory, run.history, deadline, since, partial(unread_requests, run=run), reading if is_next else None
     )
     run.on_history(read)
-    if read.stopped:
-        run.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # on GraphQL points, not on requests
         run.report_fault(read.stopped)
     elif read.stopped and not isinstance(read.stopped, Unreachable):
@@ -167,7 +166,7 @@ def _with_removal(
         if isinstance(error, Gone) and not isinstance(error, IssuesOff) and (error.certain or is_listed):
             return replace(others, records=(*others.records, _tombstone_of(event, number, stored.get(number), run)))
         if isinstance(stored.get(number), Thread):
-            run.memory.stage(Changes(hidden_by_github=(Tombstone(number, run.now, "unseen"),)))
+            _hide(number, run)
         return replace(updates, fault=updates.fault or error)
 
 
@@ -227,7 +226,8 @@ def _is_discussion_to_answer(stored: Record, event: Event, settings: Settings) -
 
 def _with_thread(updates: Updates, number: int, run: Tools, *, fresh: bool = False) -> Updates:
     """The updates with this thread as GitHub has it now, unless it is an unwanted pull request. Raises ForgeError."""
-    thread, own, issue = read_thread(run.forge, run.own, number, fresh=fresh)
+    stored = run.memory.state.records([number]).get(number)
+    thread, own, issue = read_thread(run.forge, run.own, number, stored, fresh=fresh)
     if issue.get("pull_request") and not run.settings.pulls:
         return updates
     return replace(updates, records=(*updates.records, thread), own={**updates.own, number: own})
@@ -252,9 +252,14 @@ def _handle_missing(updates: Updates, event: Event, gone: Gone, run: Tools) -> U
         return replace(updates, records=(*updates.records, tombstone(number, gone, run.now)))
     run.note(f"Issue {number} is not visible now, and was left unchanged: {gone}")
     if run.memory.state.is_shown(number):
-        run.memory.stage(Changes(hidden_by_github=(Tombstone(number, run.now, "unseen"),)))
+        _hide(number, run)
     _promise_answer(event, gone, run)
     return updates
+
+
+def _hide(number: int, run: Tools) -> None:
+    """Show the thread nowhere until GitHub shows it again."""
+    run.memory.stage(Changes(hidden_by_github=(Tombstone(number, run.now, "unseen"),)))
 
 
 def _promise_answer(event: Event, why: ForgeError, run: Tools) -> None:
@@ -292,7 +297,7 @@ def fetch_missing(numbers: Iterable[int], run: Tools, why: str) -> None:
         if number in stored:
             continue
         try:
-            fetched.append(read_thread(run.forge, run.own, number)[0])
+            fetched.append(read_thread(run.forge, run.own, number, None)[0])
         except (RateLimited, Unauthorised):
             raise
         except ForgeError as error:

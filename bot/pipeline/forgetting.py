@@ -86,7 +86,7 @@ class Forgetting(Room):
 
     def plan(self) -> list[Draft]:
         facts, run = self.facts, self.run
-        if run.muted:
+        if run.permit.waits:
             return []
         replies = [self._forget(stored) for stored in _unfinished(run)]
         requests = [*facts.requests, *_repeated_requests(facts, run)]
@@ -266,7 +266,7 @@ def _comments(key: ThreadId, run: Tools) -> list[Json]:
 
 def _delete(key: ThreadId, comment_id: int, run: Tools) -> None:
     try:
-        if not run.is_dry:
+        if run.permit.takes_out:
             run.comments_on(key).delete_comment(comment_id)
     except Gone:
         return

@@ -67,7 +67,7 @@ def handle_event(event: Event, run: Tools) -> Handled:
     house.each(lambda room: room.look())
     run.on_stage("plan")
     house.each(lambda room: facts.drafts.extend(room.plan()))
-    drafts = [permitted(draft, run) for draft in facts.drafts]
+    drafts = [run.permit.restrict(draft) for draft in facts.drafts]
     promised = promise(drafts, run)
     run.memory.stage(Changes(posts=tuple(promised.values())))
     run.on_stage("push")
@@ -84,16 +84,10 @@ def handle_event(event: Event, run: Tools) -> Handled:
     return Handled([settlement.result for settlement in settlements], house.error)
 
 
-def permitted(draft: Draft, run: Tools) -> Draft:
-    """The draft, left to a later run if this one may only take out what may no longer be shown."""
-    is_held = run.muted and not (draft.is_left or draft.takes_out)
-    return replace(draft, waits=run.muted) if is_held else draft
-
-
 def promise(drafts: Iterable[Draft], run: Tools) -> dict[PostKey, Post]:
     """The posts to store before anything is written."""
-    mode, since = run.settings.mode, run.current_time()
-    posts = ((draft.key, promised_post(draft, run.now, mode, since)) for draft in drafts)
+    since = run.current_time()
+    posts = ((draft.key, promised_post(draft, run.now, run.permit, since)) for draft in drafts)
     return {key: post for key, post in posts if post}
 
 

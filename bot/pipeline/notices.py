@@ -16,13 +16,12 @@ from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
 from bot.github.fixes import Release, was_reverted
-from bot.github.threads import OwnComment, find_post
-from bot.github.updates import comments_of
+from bot.github.threads import OwnComment
 from bot.index.document import vouchings
 from bot.pipeline.draft import Draft
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.promises import deleted_post
-from bot.pipeline.reconcile import was_deleted
+from bot.pipeline.reconcile import find_in
 from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, in_turns, project_releases, release_page
 from bot.pipeline.room import Room
 from bot.pipeline.tools import Facts, Tools, is_in_progress
@@ -65,8 +64,8 @@ def plan_notices(facts: Facts, run: Tools) -> list[Draft]:
     """
     manifest, settings, event = run.memory.state.manifest, run.settings, facts.event
     until = manifest.notified_until
-    is_on = settings.mode == "comment" and settings.releases.notify == "comment"
-    if run.muted or (until is None and not is_on):
+    is_on = run.permit.writes and settings.releases.notify == "comment"
+    if run.permit.waits or (until is None and not is_on):
         return []
     if until is None or not is_on:
         run.memory.stage(Changes(notified_until=run.now if is_on else NOTICES_OFF))
@@ -79,7 +78,7 @@ def plan_notices(facts: Facts, run: Tools) -> list[Draft]:
         return []
     newest = max(release.at for release in new.values() if release.at)
     full = (release.at for release in releases if release.at and release.tag not in new and not release.is_early)
-    planning = _Planning(run, new, max([*full, newest - LOOKBACK]))
+    planning = _Planning(run, facts, new, max([*full, newest - LOOKBACK]))
     plans = planning.plans()
     run.memory.stage(Changes(posts=tuple(plan for plan in plans if isinstance(plan, Post))))
     if planning.is_all and not plans:
@@ -111,6 +110,7 @@ class _Planning:
     """
 
     run: Tools
+    facts: Facts
     new: Mapping[str, Release]
     since: datetime
     is_all: bool = True
@@ -121,11 +121,11 @@ class _Planning:
     def plans(self) -> list[Draft | Post]:
         """The notices to post, and those that are settled without that."""
         plans: list[Draft | Post] = []
-        more = failed = 0
+        failed = 0
         outstanding = sorted(self._outstanding(), key=_posting_order)  # which counts what everybody was told
         for thread, notice, fix in in_turns(outstanding, _account, self._told, MAX_FOR_ACCOUNT):
             is_new = notice.trying_since is None
-            if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify(more)):
+            if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify()):
                 self.is_all, self.is_limited = False, failed < MAX_FAILED
                 self.run.note(NOTICES_POSTPONED)
                 break
@@ -143,12 +143,13 @@ class _Planning:
                     break
                 continue
             plans.append(plan)
-            more += isinstance(plan, Draft) and is_new
+            if isinstance(plan, Draft) and is_new:
+                self.facts.take_new_post()
         return plans
 
-    def _may_notify(self, more: int) -> bool:
-        promised = self.run.memory.state.manifest.promised_within_day(self.run.now)
-        return promised + more < max(1, self.run.settings.comment.daily_limit // DAILY_LIMIT_DIVISOR)
+    def _may_notify(self) -> bool:
+        limit = self.run.settings.comment.daily_limit
+        return self.facts.new_posts_left > limit - max(1, limit // DAILY_LIMIT_DIVISOR)
 
     def _outstanding(self) -> Iterator[_Outstanding]:
         """The notices still to be posted, on threads that may get one."""
@@ -202,9 +203,10 @@ class _Planning:
             if error.certain:
                 return settle_notice(notice, "silent")
             raise
-        if own := find_post(comments_of(timeline), notice.slot, self.run.own):
+        own, is_deleted = find_in(timeline, notice.slot, self.run.own, notice.at if notice.trying_since else None)
+        if own:
             return settle_notice(notice, "said", own)
-        if notice.trying_since and was_deleted(timeline, notice.at):
+        if is_deleted:
             return deleted_post(notice)
         if self._is_reverted(fix, timeline if fix.id == thread.id else None):
             return settle_notice(notice, "silent")

@@ -10,18 +10,19 @@ from bot.domain.post import Post
 from bot.domain.thread import Kind, ThreadId
 from bot.github.threads import OwnComment
 from bot.pipeline.draft import DELETED, EDITED, WITHDRAWN_FINGERPRINT, Draft, facts_in, is_unedited
+from bot.pipeline.permit import Permit
 from bot.pipeline.reconcile import CommentResult
 
 
-def promised_post(draft: Draft, now: datetime, mode: str, since: datetime | None = None) -> Post | None:
+def promised_post(draft: Draft, now: datetime, permit: Permit, since: datetime | None = None) -> Post | None:
     """The post to store before a draft is carried out; None if there is nothing to store.
 
     ``now`` is when the run began. Other runs leave a notice to this one for a while from ``since`` on, the present
     moment (None: ``now``), as a run may post many.
     """
     if not draft.key.is_comment:
-        return _promised_other(draft, now, mode, since or now)
-    before, post = draft.before, _promised_comment(draft, now, mode)
+        return _promised_other(draft, now, permit, since or now)
+    before, post = draft.before, _promised_comment(draft, now, permit)
     if before is None:
         return post
     if draft.is_skipped and before.state != "pending":
@@ -32,7 +33,7 @@ def promised_post(draft: Draft, now: datetime, mode: str, since: datetime | None
     return replace(kept, revised_at=now) if before.state == post.state == "pending" else post
 
 
-def _promised_comment(draft: Draft, now: datetime, mode: str) -> Post:
+def _promised_comment(draft: Draft, now: datetime, permit: Permit) -> Post:
     before = draft.before
     if before and draft.is_left_alone:
         return before
@@ -45,7 +46,7 @@ def _promised_comment(draft: Draft, now: datetime, mode: str) -> Post:
         return replace(bare, reason=draft.reason, question="")
     if draft.removed:
         return deleted_post(bare)
-    if (mode != "comment" and not draft.takes_out) or not (draft.text or draft.own):
+    if not permit.allows(draft) or not (draft.text or draft.own):
         return replace(bare, reason="it was shown in the job summary only" if draft.text else draft.reason)
     state = draft.standing_state
     post = draft.post(state or "pending", now)
@@ -68,9 +69,9 @@ def _showing_both(post: Post, draft: Draft) -> Post:
     )
 
 
-def _promised_other(draft: Draft, now: datetime, mode: str, since: datetime) -> Post | None:
+def _promised_other(draft: Draft, now: datetime, permit: Permit, since: datetime) -> Post | None:
     before = draft.before
-    if draft.is_left or mode != "comment":
+    if draft.is_left or not permit.writes:
         return None
     if draft.renews:
         return before and replace(before, state="said", at=now, revised_at=now, trying_since=now)

@@ -93,7 +93,8 @@ def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: Tools
             run.clock.tell(f"{len(result.done):,} of {total:,} missing threads checked")
         try:
             keep_event_reserve(run.forge)
-            result.records.append(read_thread(run.forge, run.own, number)[0])
+            stored = run.memory.state.records([number])[number]
+            result.records.append(read_thread(run.forge, run.own, number, stored)[0])
         except IssuesOff:
             raise
         except Gone as error:
@@ -144,8 +145,6 @@ def _read_next_part(run: Tools, reading: HistoryProgress, limit: float | None) -
     if read.seen or read.complete:
         changed = f"{read.changed:,} would change" if run.is_dry else f"{read.changed:,} records changed"
         run.note(f"{len(read.seen):,} threads were read, {changed}.")
-    if read.stopped:
-        run.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, Unreachable) and limit is None:
         raise Unreachable(_outage_message(run, read, read.stopped)) from read.stopped
     if read.stopped and not isinstance(read.stopped, (RateLimited, Unreachable)):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from bot.comment.marker import seal
 from bot.comment.render import withdrawal_text
@@ -14,6 +13,7 @@ from bot.domain.post import COMMENT, Post
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_time
 from bot.github.budget import MAX_CLOCK_SKEW
+from bot.github.client import Json
 from bot.github.discussion_comments import CommentClient
 from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, RateLimited, Unreachable
 from bot.github.threads import OwnComment, OwnCommentRule, find_post
@@ -69,15 +69,15 @@ def reconcile(draft: Draft, run: Tools, promised: Post | None = None) -> Comment
     result = CommentResult(draft.thread.id, draft.thread.title, "silent", draft.reason, draft.context, draft.text)
     result = replace(result, is_owed=bool(draft.waits), nearest=draft.nearest, renews=draft.renews, slot=draft.slot)
     if draft.fault:
-        return with_error(result, draft.fault)
+        return _with_error(result, draft.fault)
     if draft.is_left:
         return result
-    if run.settings.mode != "comment" and not draft.takes_out:
+    if not run.permit.allows(draft):
         return _preview(draft, result)
     try:
         return _take_step(draft, promised, result, run)
     except ForgeError as error:
-        return with_write_error(result, error)
+        return _with_write_error(result, error)
 
 
 def _preview(draft: Draft, result: CommentResult) -> CommentResult:
@@ -149,17 +149,17 @@ def _update(result: CommentResult, own: OwnComment, forge: CommentClient, text: 
         return replace(result, reason=DELETED)
 
 
-def with_error(result: CommentResult, error: ForgeError) -> CommentResult:
+def _with_error(result: CommentResult, error: ForgeError) -> CommentResult:
     """The result after an error: waiting for the end of a limit, or failed."""
     action = "waits" if isinstance(error, RateLimited) else "failed"
     return replace(result, action=action, reason=str(error), error=error)
 
 
-def with_write_error(result: CommentResult, error: ForgeError) -> CommentResult:
+def _with_write_error(result: CommentResult, error: ForgeError) -> CommentResult:
     """The result after an error while writing, which may be a refusal."""
     if isinstance(error, CannotComment):
         return replace(result, reason=str(error), is_refused=True)
-    return replace(with_error(result, error), is_refused=isinstance(error, Invalid))
+    return replace(_with_error(result, error), is_refused=isinstance(error, Invalid))
 
 
 # -- what stands -------------------------------------------------------------------------------------------------------
@@ -183,15 +183,19 @@ def find_promised(
     number: int, promised_at: datetime, forge: CommentClient, own: OwnCommentRule, slot: str = COMMENT
 ) -> tuple[OwnComment | None, bool]:
     """The post that was promised then, and whether it has been deleted. Raises ForgeError."""
-    items = forge.timeline(number)
-    standing = find_post(comments_of(items), slot, own)
-    return standing, standing is None and was_deleted(items, promised_at)
+    return find_in(forge.timeline(number), slot, own, promised_at)
 
 
-def was_deleted(timeline: Iterable[Mapping[str, Any]], promised_at: datetime) -> bool:
-    """Whether a comment that was promised then may have been deleted.
+def find_in(
+    timeline: Sequence[Json], slot: str, own: OwnCommentRule, promised_at: datetime | None
+) -> tuple[OwnComment | None, bool]:
+    """The post in this slot, and whether one that was promised then (None: not at all) may have been deleted.
 
     The timeline does not say whose comment was deleted, so any counts as ours: silence is the smaller mistake.
     """
+    standing = find_post(comments_of(timeline), slot, own)
+    if standing or promised_at is None:
+        return standing, False
     gone = [item for item in timeline if item.get("event") == "comment_deleted" and item.get("created_at")]
-    return any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) - MAX_CLOCK_SKEW for item in gone)
+    since = promised_at.replace(microsecond=0) - MAX_CLOCK_SKEW
+    return None, any(parse_time(item["created_at"]) >= since for item in gone)

@@ -7,8 +7,7 @@ from dataclasses import replace
 from bot.domain.changes import FORGET, Changes
 from bot.domain.thread import Thread, Tombstone, is_forgotten
 from bot.errors import UserError
-from bot.github.errors import Gone, NotPermitted
-from bot.github.history import NoGraphQL
+from bot.github.errors import Gone, NoGraphQL, NotPermitted
 from bot.github.updates import TOMBSTONE_OFFSET, read_thread
 from bot.pipeline.tools import Tools
 
@@ -36,9 +35,7 @@ def remember_by_hand(number: int, run: Tools) -> None:
 def read_now(number: int, run: Tools, purpose: str) -> Thread:
     """The thread as GitHub has it. Raises UserError, that it cannot be ``purpose``, if GitHub has none; ForgeError."""
     try:
-        thread = read_thread(run.forge, run.own, number)[0]
-        assert isinstance(thread, Thread)
-        return thread
+        return read_thread(run.forge, run.own, number, None)[0]
     except Gone as error:
         if discussion := _discussion(number, run):
             return discussion

@@ -52,10 +52,11 @@ class Renewals(Room):
         look_for_releases(event, run)
         queue_renewals(event, run)
         named = [Renewal(number, "", number, run.now) for number in event.numbers]  # memory may have had no room
-        for renewal in () if self.facts.limit or run.is_dry else (*run.memory.state.manifest.renewals_due, *named):
+        may_renew = run.permit.takes_out and not self.facts.limit
+        for renewal in (*run.memory.state.manifest.renewals_due, *named) if may_renew else ():
             self.owed.setdefault(renewal.post_key, []).append(renewal)
         own = self.owed.keys() & {PostKey(number) for number in (event.number, *event.numbers) if number}
-        if not run.may_post:
+        if not run.permit.is_full:
             self._keep_with_others(self.owed.keys() if run.checks_others or event.is_maintenance else own)
         covered = {draft.key: draft for draft in self.facts.drafts if covers(draft, run)}
         keys = sorted((key for key in self.owed if key not in covered), key=lambda key: key not in own)
@@ -89,7 +90,7 @@ class Renewals(Room):
             draft = redraft_reply(thread, post, run)
         if draft is None:
             self.done += self.owed[key]
-        elif not (run.may_post or draft.takes_out or draft.waits):
+        elif not (run.permit.is_full or draft.takes_out or draft.waits):
             self.put_off += self.owed[key]
             return None
         return draft
@@ -111,7 +112,7 @@ class Renewals(Room):
 
 def covers(draft: Draft, run: Tools) -> bool:
     """Whether the draft brings the post up to date. One that waits, or is only shown, does not."""
-    return draft.renews or (run.may_post and not draft.is_left)
+    return draft.renews or (run.permit.is_full and not draft.is_left)
 
 
 def queue_renewals(event: Event, run: Tools) -> None:
@@ -129,7 +130,7 @@ def look_for_releases(event: Event, run: Tools) -> None:
     """Look again for the release of each fix shown without one: every day, and when a release is published."""
     if run.settings.releases.notify == "off":
         return
-    if run.settings.mode != "comment" or run.muted or not (event.is_maintenance or event.name == "release"):
+    if not run.permit.is_full or not (event.is_maintenance or event.name == "release"):
         return
     unreleased = {fix.id: fix for fix in run.memory.state.every_fix() if fix.commit and not fix.release}
     due = (

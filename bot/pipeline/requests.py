@@ -12,11 +12,10 @@ from bot.domain.thread import Message, Record, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.github.errors import ForgeError
 from bot.github.events import Event
-from bot.github.threads import find_post, message_fields
-from bot.github.updates import comments_of
+from bot.github.threads import message_fields
 from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.promises import deleted_post
-from bot.pipeline.reconcile import was_deleted
+from bot.pipeline.reconcile import find_in
 from bot.pipeline.tools import Facts, ParsedRequest, Tools, is_in_progress
 from bot.reading.questions import RecallQuestion, recall_question
 from bot.reading.requests import commands
@@ -32,8 +31,6 @@ def find_requests(facts: Facts, run: Tools) -> list[ParsedRequest]:
 
     Only recent, unedited comments by people count, each once. Stages the outcome of earlier promises.
     """
-    if run.settings.mode == "off":
-        return []
     waiting = (
         stored.id
         for stored in run.memory.state.manifest.requests_since(run.now - run.max_age)
@@ -59,8 +56,6 @@ def new_requests(thread: Thread, event: Event, run: Tools) -> list[ParsedRequest
 
 def unread_requests(records: Iterable[Record], run: Tools) -> tuple[Request, ...]:
     """Unknown requests on threads read as history. They are stored with the threads, as no later list shows them."""
-    if run.settings.mode == "off":
-        return ()
     threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, run))
     found = [_waiting(request) for thread in threads for request in _requests(thread, run)]
     stored_by_thread = run.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
@@ -69,8 +64,9 @@ def unread_requests(records: Iterable[Record], run: Tools) -> tuple[Request, ...
 
 
 def _is_answered(thread: Thread, run: Tools) -> bool:
-    ignored = {label.casefold() for label in run.settings.ignore.labels}
-    return answers_kind(thread.kind, run.settings) and ignored.isdisjoint(map(str.casefold, thread.labels))
+    settings, ignored = run.settings, {label.casefold() for label in run.settings.ignore.labels}
+    may_answer = settings.mode != "off" and answers_kind(thread.kind, settings)
+    return may_answer and ignored.isdisjoint(map(str.casefold, thread.labels))
 
 
 def _with_event_comment(thread: Thread, event: Event, run: Tools) -> Thread:
@@ -215,11 +211,12 @@ def _find_settled(
     if not stored_requests or not isinstance(thread.id, int):
         return settled, ()
     items = run.comments_on(thread.id).timeline(thread.id)
-    comments, posts = comments_of(items), run.memory.state.posts_on(thread.id)
+    posts = run.memory.state.posts_on(thread.id)
     for stored in stored_requests:
         slot = reply_slot(stored.comment_id)
-        own, post = find_post(comments, slot, run.own), posts.post(slot)
-        if own or was_deleted(items, stored.trying_since or stored.at):
+        own, is_deleted = find_in(items, slot, run.own, stored.trying_since or stored.at)
+        post = posts.post(slot)
+        if own or is_deleted:
             settled.append(replace(close_request(stored), state="done"))
             if post and own:
                 replies.append(replace(post, state="said", comment_id=own.id, trying_since=None))

@@ -195,7 +195,7 @@ def build_tools(
     settings = loaded.settings
     own = OwnCommentRule(site.own_login or settings.comment.author, marker(site.instance))
     forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap, budget=budget)
-    graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
+    graphql = GraphQLHistory(site.repository, own, forge)
     memory = open_repository_memory(site, loaded, store)
     memory.time_limit = partial(_time_limit, forge, now, time.monotonic())
     try:
@@ -218,7 +218,7 @@ def build_tools(
             muted=loaded.muted,
             report_fault=listener.report_fault,
             is_dry=loaded.is_dry,
-            discussions=DiscussionReader(graphql, own, forge.budget),
+            discussions=DiscussionReader(graphql, own),
             discussion_comments=DiscussionComments(forge, site.repository),
         )
     finally:
@@ -227,7 +227,7 @@ def build_tools(
         if (right := forge.budget.correct_time(now)) != now:
             clocks = f"This machine's clock says {now:%Y-%m-%d %H:%M} UTC, GitHub's {right:%Y-%m-%d %H:%M}"
             listener.note(f"{clocks}: GitHub's counts. Set the clock.")
-        _report(memory, forge, ApiUsage(forge.reads, forge.writes, graphql.requests + forge.queries, left), listener)
+        _report(memory, forge, ApiUsage(forge.reads, forge.writes, forge.queries, left), listener)
 
 
 def _report(memory: Memory, forge: GitHubClient, usage: ApiUsage, listener: RunListener) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -23,6 +24,7 @@ from bot.memory.memory import Memory
 from bot.pipeline.backfill import HISTORY_SECONDS, Clock, HistoryRead
 from bot.pipeline.draft import Draft
 from bot.pipeline.organisation import OrganisationSearch
+from bot.pipeline.permit import Permit
 from bot.reading.questions import RecallQuestion
 from bot.reading.requests import Command
 from bot.settings.schema import Settings
@@ -92,17 +94,14 @@ class Tools:
         return self.now + timedelta(seconds=max(0.0, self.clock.seconds() - self.began))
 
     @property
-    def may_post(self) -> bool:
-        """Whether this run may post or change comments."""
-        return self.settings.mode == "comment" and not self.muted
+    def permit(self) -> Permit:
+        return Permit(self.settings.mode == "comment" and not self.is_dry, self.muted, takes_out=not self.is_dry)
 
-    def may_write(self, planned: int = 0) -> bool:
-        """Whether the daily limit allows one more comment, besides the ``planned`` ones of this run."""
-        limit = self.settings.comment.daily_limit
-        return (
-            self.settings.mode != "comment"
-            or self.memory.state.manifest.promised_within_day(self.now) + planned < limit
-        )
+    def new_posts_left(self) -> int:
+        """How many new posts the daily limit still allows."""
+        if not self.permit.writes:
+            return sys.maxsize
+        return self.settings.comment.daily_limit - self.memory.state.manifest.promised_within_day(self.now)
 
 
 MAX_ISSUE_AGE = timedelta(hours=24)
@@ -119,9 +118,9 @@ class Facts:
     ``comments`` are our comments on changed threads as memory had them, with what was seen on GitHub since;
     ``settled`` are those of them whose new state is not in memory yet. ``fresh_ids`` are fresh threads read as
     history, which are not in ``updates``. ``requests``: what was asked in comments; ``requested``: the same as stored
-    by this run. ``drafts``: what should stand where. ``is_first``: memory was empty, so it does not know earlier
-    comments. ``limit``: why this run can send GitHub no more requests, "" if it can. ``discussions``: how far this run
-    read the discussions.
+    by this run. ``drafts``: what should stand where. ``new_posts_left``: how many new posts may still be planned today.
+    ``is_first``: memory was empty, so it does not know earlier comments. ``limit``: why this run can send GitHub no
+    more requests, "" if it can. ``discussions``: how far this run read the discussions.
     """
 
     event: Event
@@ -134,6 +133,7 @@ class Facts:
     drafts: list[Draft] = field(default_factory=list)
     requests: list[ParsedRequest] = field(default_factory=list)
     requested: tuple[Request, ...] = ()
+    new_posts_left: int = sys.maxsize
     is_first: bool = False
     max_age: timedelta = MAX_ISSUE_AGE
     limit: str = ""
@@ -144,6 +144,12 @@ class Facts:
         """What was read from GitHub, for memory."""
         settled, updates = tuple(self.settled.values()), self.updates
         return Changes(updates.records, settled, cursor=updates.cursor, discussions=self.discussions)
+
+    def take_new_post(self) -> bool:
+        """Count one more new post; False if the daily limit allows no more."""
+        is_allowed = self.new_posts_left > 0
+        self.new_posts_left -= is_allowed
+        return is_allowed
 
     def is_by_hand(self, thread: Thread) -> bool:
         """Whether somebody started this run by hand for this thread."""

@@ -11,6 +11,7 @@ from itertools import chain
 import Stemmer
 
 from bot.reading.simplified import simplify
+from bot.reading.text_edges import HANGUL, UNSPACED
 from bot.reading.word_lists import ENGLISH_HOMOGRAPHS, FUNCTION_WORDS, RUSSIAN_STOP_WORDS, STOP_PAIRS, STOP_WORDS
 
 _MIN_FOREIGN_WORDS = 2
@@ -35,10 +36,7 @@ _KOREAN_PARTICLES = frozenset("이가을를은는에의로도와과만")
 @cache
 def unspaced_pattern() -> re.Pattern[str]:
     """Matches a run of a script that is written without spaces: Thai, Lao, Myanmar, Khmer, Hangul, kana, Han."""
-    return re.compile(
-        r"([\u0e01-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
-        r"\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+)"
-    )
+    return re.compile(f"([{UNSPACED}{HANGUL}]+)")
 
 
 def remove_accents(word: str) -> str:

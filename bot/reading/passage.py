@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from bot.reading.analyzer import terms
 from bot.reading.search_query import fold
-from bot.reading.text_edges import EDGES
+from bot.reading.text_edges import EDGES, UNSPACED
 
 MAX_PASSAGE_CHARS = 240
 """Maximum characters of a passage."""
@@ -23,8 +23,7 @@ _SENTENCE_BREAK = re.compile(
 )
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*(?:```|~~~)[^\n]*$", re.DOTALL | re.MULTILINE)
 _LIST_MARK = re.compile(r"\A(?:[-*+]|\d{1,9}[.)]) ", re.ASCII)
-_LONG = "\u3040-\u30ff\u3400-\u9fff"
-_WORD = re.compile(rf"[{_LONG}]{{1,40}}+[{EDGES}]*+ ?|[^ {_LONG}{EDGES}]++[{EDGES}]*+ ?|[{EDGES}]++ ?| ")
+_WORD = re.compile(rf"[{UNSPACED}]{{1,40}}+[{EDGES}]*+ ?|[^ {UNSPACED}{EDGES}]++[{EDGES}]*+ ?|[{EDGES}]++ ?| ")
 _PREFIX_LENGTH = 3
 """Leading letters of a term that stemming leaves unchanged. Analysis takes most of the time of a search, so only
 sentences with the leading letters of a term are analysed; all of them if none has any, since accents may hide them."""

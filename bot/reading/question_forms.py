@@ -14,16 +14,15 @@ from itertools import product
 from typing import Any
 
 from bot.reading.endings.phrases import ENGLISH, joined, read_languages
+from bot.reading.text_edges import HANGUL, UNSPACED
 
 MAX_GAP_WORDS = 4
 """Most words that a ``*`` in a phrase stands for; three times as many characters where words have no spaces between."""
 
 _MAX_LEAD = 4
 _MAX_TIMES = 3
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_CHARACTER_WORDS = f"{_UNSPACED}\uac00-\ud7a3"
-"""Scripts that put no spaces between words: Thai, Lao, Burmese, Khmer, kana and Han; and Hangul, where endings and
-particles cling to words. Each character is a word."""
+_CHARACTER_WORDS = f"{UNSPACED}{HANGUL}"
+"""Scripts in which each character counts as a word."""
 
 TOKEN = re.compile(rf"[{_CHARACTER_WORDS}]|[^\s{_CHARACTER_WORDS}]+")
 _HAS_CHARACTER_WORDS = re.compile(f"[{_CHARACTER_WORDS}]")

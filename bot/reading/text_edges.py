@@ -1,8 +1,18 @@
-"""Where a text in a script without spaces may be cut: after its punctuation, as other texts are cut after a space."""
+"""Scripts without spaces, and where a text in one may be cut: after its punctuation, as others are after a space."""
 
 from __future__ import annotations
 
 import re
+
+UNSPACED = (
+    "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Scripts that put no spaces between words, for a class of a regular expression: Thai, Lao, Burmese, Khmer, kana and
+Han."""
+
+HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
+"""Korean has spaces, but endings and particles cling to its words."""
 
 EDGES = "，。；：！？、…」』）》】"
 """Full-width punctuation after which a text may be cut."""

@@ -80,18 +80,18 @@ def result_for(results: Iterable[CommentResult], number: int) -> CommentResult |
 
 
 def earlier_result(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
-    """Return an earlier answer from memory, whose run may have died before it could report it."""
-    answer = memory.state.comments([number]).get(number)
-    if answer and answer.state == "pending" and answer.trying_since:
+    """Return an earlier comment from memory, whose run may have died before it could report it."""
+    post = memory.state.comments([number]).get(number)
+    if post and post.state == "pending" and post.trying_since:
         return CommentResult(number, "", "silent", OTHER_RUN_POSTING, is_owed=True)
-    if answer is None or answer.state not in ("said", "silent", "removed", "withdrawn"):
+    if post is None or post.state not in ("said", "silent", "removed", "withdrawn"):
         return None
-    if answer.state != "said":
-        return CommentResult(number, "", "silent", answer.reason)
+    if post.state != "said":
+        return CommentResult(number, "", "silent", post.reason)
     entry = memory.entries([number]).get(number)
     traits = (entry.kind if entry else Kind.ISSUE).traits
-    url = f"{site.server_url}/{site.repository}/{traits.path}/{number}{traits.comment_path}{answer.comment_id}"
-    comment = OwnComment(answer.comment_id, "", url) if answer.comment_id else None
+    url = f"{site.server_url}/{site.repository}/{traits.path}/{number}{traits.comment_path}{post.comment_id}"
+    comment = OwnComment(post.comment_id, "", url) if post.comment_id else None
     return CommentResult(number, "", "unchanged", "the comment was already posted", comment=comment)
 
 

@@ -53,7 +53,7 @@ def test_an_outage_fails_a_manual_rebuild_and_says_what_to_do(stage: Stage, capf
     stage.github.faults.add(GRAPHQL, "503", None)
     assert rebuild(stage) == 1
     assert error_message(stage, capfd) == (
-        "The history could not be read: GitHub's GraphQL API answers 503. "
+        "The history could not be read: GitHub answered 503. "
         "Start `rebuild` again later; scheduled runs continue it too."
     )
     assert "threads were read" not in summary(stage)
@@ -73,7 +73,7 @@ def test_an_outage_during_a_rebuild_says_whether_what_was_read_is_kept(
 ) -> None:
     stage.github.faults.add(GRAPHQL, "drop", None, after=1)
     assert rebuild(stage, **{"dry-run": dry}) == 1
-    why = "GitHub could not be reached (ConnectionError)"
+    why = "GitHub did not answer (ConnectionError)"
     assert error_message(stage, capfd) == f"The history could not be read completely: {why}. {outlook}"
     assert stage.memory().state.manifest.threads == (0 if dry else PER_PAGE)
 
@@ -102,7 +102,7 @@ def test_an_outage_does_not_fail_a_run_that_only_continues_a_rebuild(stage: Stag
     stage.github.clock.advance(3600)
     stage.github.faults.add(GRAPHQL, "drop", None)
     assert stage.act("schedule") == 0
-    assert "The rebuild is not finished (GitHub could not be reached" in summary(stage)
+    assert "The rebuild is not finished (GitHub did not answer" in summary(stage)
 
 
 # At a limit

@@ -150,7 +150,7 @@ def _run_context(memory: Memory, github: FakeGitHub) -> Tools:
     return Tools(
         memory=memory,
         forge=forge,
-        history=GraphQLHistory(github.url, github.token, REPO, own, forge),
+        history=GraphQLHistory(REPO, own, forge),
         own=own,
         settings=Settings(),
         renderer=Renderer(links=CommentLinks(repo=REPO)),

@@ -141,11 +141,10 @@ def test_history_sends_no_request_once_only_the_reserve_is_left(github: FakeGitH
     client = GitHubClient(github.url, github.token, REPOSITORY, budget=RequestBudget(known, reserve=RESERVE_SHARE))
     histories: dict[str, HistorySource] = {
         CORE: RestHistory(OWN, client),
-        GRAPHQL: GraphQLHistory(github.url, github.token, REPOSITORY, OWN, client),
+        GRAPHQL: GraphQLHistory(REPOSITORY, OWN, client),
     }
-    with pytest.raises(RateLimited) as limit:
+    with pytest.raises(RateLimited):
         list(histories[resource].since(None))
-    client.apply_limit(limit.value)
     assert not [request for request in github.requests if "timeline" in request.path or "graphql" in request.path]
     assert client.issue(1)["number"] == 1
     assert client.troubles == ()

@@ -21,8 +21,8 @@ from tests.github.conftest import REPOSITORY
 
 @pytest.fixture
 def reader(github: FakeGitHub, client: GitHubClient, own: OwnCommentRule) -> DiscussionReader:
-    graphql = GraphQLHistory(github.url, github.token, REPOSITORY, own, client)
-    return DiscussionReader(graphql, own, client.budget)
+    graphql = GraphQLHistory(REPOSITORY, own, client)
+    return DiscussionReader(graphql, own)
 
 
 def at(day: int, hour: int = 10) -> str:

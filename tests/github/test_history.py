@@ -13,17 +13,25 @@ import pytest
 from bot.domain.thread import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent, Tombstone
 from bot.domain.thread_json import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import (
+    ForgeError,
+    IssuesOff,
+    NoGraphQL,
+    NotPermitted,
+    RateLimited,
+    RepositoryNotVisible,
+    Unauthorised,
+    Unreachable,
+)
 from bot.github.history import (
     PAGE_SIZES,
     PER_PAGE,
     GraphQLHistory,
     HistorySource,
-    NoGraphQL,
-    RepositoryNotVisible,
     RestHistory,
 )
 from bot.github.threads import OwnCommentRule
+from bot.github.transport import RETRY_DELAYS
 from bot.reading.endings.outcome import outcome
 from tests.fakes.archive import read_archive
 from tests.fakes.github import FakeGitHub
@@ -38,8 +46,7 @@ MakeHistory = Callable[[FakeGitHub, OwnCommentRule], HistorySource]
 
 
 def by_graphql(github: FakeGitHub, own: OwnCommentRule, url: str = "") -> GraphQLHistory:
-    client = GitHubClient(github.url, github.token, REPOSITORY)
-    return GraphQLHistory(url or github.url, github.token, REPOSITORY, own, client)
+    return GraphQLHistory(REPOSITORY, own, GitHubClient(url or github.url, github.token, REPOSITORY, write_gap=0))
 
 
 def by_rest(github: FakeGitHub, own: OwnCommentRule) -> RestHistory:
@@ -226,9 +233,9 @@ def test_a_token_without_pull_requests_permission_reads_the_issues(github: FakeG
     github.add_token("weak", BOT, {"issues": "write", "contents": "write"})
     for _ in range(PER_PAGE + 1):
         github.close(github.open_issue("octocat", "Crash"), "octocat")
-    history = GraphQLHistory(github.url, "weak", REPOSITORY, own, GitHubClient(github.url, "weak", REPOSITORY))
-    assert len(threads(history)) == PER_PAGE + 1
-    assert history.requests == 3
+    client = GitHubClient(github.url, "weak", REPOSITORY)
+    assert len(threads(GraphQLHistory(REPOSITORY, own, client))) == PER_PAGE + 1
+    assert (client.queries, client.lacking) == (3, ())
 
 
 def link_pulls(github: FakeGitHub, number: int, *pulls: int) -> None:
@@ -297,9 +304,9 @@ def test_a_dropped_response_does_not_cost_the_rest_of_the_history(github: FakeGi
     for count in range(12):
         github.comment(github.open_issue("octocat", f"Crash {count}"), "hubot", "Me too")
     github.faults.add("POST /graphql", "drop", len(PAGE_SIZES))
-    history = by_graphql(github, own)
-    assert comparable(threads(history)) == comparable(archived_threads(github))
-    assert history.requests == len(PAGE_SIZES) + 3
+    github.mark()
+    assert comparable(threads(by_graphql(github, own))) == comparable(archived_threads(github))
+    assert sum("graphql" in request.path for request in github.recent) == len(PAGE_SIZES) + 3
 
 
 def test_threads_too_large_for_any_page_are_read_one_by_one(github: FakeGitHub, own: OwnCommentRule) -> None:
@@ -419,7 +426,7 @@ def test_each_refusal_has_a_meaning_and_is_not_repeated_later(
     with pytest.raises(meaning) as refused:
         threads(by_graphql(github, own))
     assert "\n" not in str(refused.value)
-    assert len(github.requests) == (len(PAGE_SIZES) + 1 if kind == "drop" else 1)
+    assert len(github.requests) == (len(PAGE_SIZES) + 1 + len(RETRY_DELAYS) if kind == "drop" else 1)
 
 
 def reply(answer: object, status: int = 200, **headers: str) -> SentReply:
@@ -443,7 +450,7 @@ def error_response(kind: str, words: str, **data: object) -> dict[str, object]:
         (reply(error_response("NOT_FOUND", "No such repository", repository=None)), NotPermitted, "cannot see"),
         (reply(error_response("NOT_FOUND", "No", repository={"issues": {"nodes": [None]}})), Unreachable, "No"),
         (reply([]), Unreachable, "no readable error"),
-        (reply("no JSON"), Unreachable, "could not be reached"),
+        (reply("no JSON"), Unreachable, "not JSON"),
     ],
 )
 def test_graphql_errors_mean_the_same_as_in_the_rest_api(
@@ -451,7 +458,7 @@ def test_graphql_errors_mean_the_same_as_in_the_rest_api(
 ) -> None:
     scripted_server.answers.append(sent)
     with pytest.raises(meaning, match=words):
-        threads(GraphQLHistory(scripted_server.url, "token", REPOSITORY, own, scripted_server.client()))
+        threads(GraphQLHistory(REPOSITORY, own, scripted_server.client()))
 
 
 def test_a_server_error_is_retried(github: FakeGitHub, own: OwnCommentRule, capfd: pytest.CaptureFixture[str]) -> None:
@@ -487,7 +494,7 @@ def test_an_invisible_repository_and_a_missing_permission_are_reported(
     words: str,
 ) -> None:
     github.world.tokens[github.token].permissions = permissions
-    history = GraphQLHistory(github.url, github.token, name, own, GitHubClient(github.url, "x", REPOSITORY))
+    history = GraphQLHistory(name, own, GitHubClient(github.url, github.token, REPOSITORY))
     for read in (lambda: threads(history), lambda: history.glimpse(None)):
         with pytest.raises(meaning, match=words):
             read()
@@ -513,7 +520,7 @@ def test_a_glimpse_shows_how_much_a_reading_would_cover(github: FakeGitHub, own:
 def test_a_limit_that_any_request_met_stops_the_history_too(github: FakeGitHub, own: OwnCommentRule, kind: str) -> None:
     number = github.open_issue("octocat", "Crash")
     client = GitHubClient(github.url, github.token, REPOSITORY)
-    history = GraphQLHistory(github.url, github.token, REPOSITORY, own, client)
+    history = GraphQLHistory(REPOSITORY, own, client)
     github.faults.add("GET *", kind)
     with pytest.raises(ForgeError) as met:
         client.issue(number)

@@ -138,7 +138,7 @@ def test_a_concurrent_run_restores_no_forgotten_text_and_postpones_its_plans(sto
     fill_memory(stored)
     other = stored.memory()
     other.stage(Changes(records=(leaky(9), issue(9, 9, body="as in #7"))))
-    promise = Post(9, "pending", at(9), trying_since=at(9), content="2" * 16)
+    promise = Post(9, "pending", at(9), trying_since=at(9), content="2" * 16, matches=((7, 0.5),))
     reply = Request(9, 90, "context", "octocat", at(9), trying_since=at(9))
     other.stage(Changes(posts=(promise, replace(promise, id=7)), requests=(reply,)))
     other.install_model(ModelUpdate(shipped(), 9, {"title": SECRET}))
@@ -149,7 +149,7 @@ def test_a_concurrent_run_restores_no_forgotten_text_and_postpones_its_plans(sto
     assert [path for path, data in stored.files().items() if SECRET.encode() in data] == []
     memory = stored.memory()
     assert memory.records([7, 9]) == {7: Tombstone(7, at(5), FORGOTTEN), 9: issue(9, 9, body="as in #7")}
-    assert memory.state.comments([7, 9]) == {9: replace(promise, trying_since=None)}
+    assert memory.state.comments([7, 9]) == {9: replace(promise, trying_since=None, matches=())}
     assert memory.requests([9]) == {9: (replace(reply, trying_since=None),)}
     assert memory.state.manifest.pending == (9,)
     assert memory.state.manifest.model == {}

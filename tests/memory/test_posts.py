@@ -360,6 +360,18 @@ def test_the_newest_notices_of_a_thread_are_kept_beside_all_other_posts() -> Non
     assert newest_posts(sorted(kept, key=lambda post: post.at)) == kept
 
 
+def test_a_notice_that_is_no_longer_kept_counts_as_showing_nothing(stored: StoredMemory) -> None:
+    memory = stored.memory()
+    notices = [
+        replace(DUPLICATE_NOTICE, at=at(1 + number), slot=notice_slot(f"#{number}")) for number in range(MAX_NOTICES)
+    ]
+    store_posts(memory, *notices)
+    assert notices[0].key in shown_by(memory, 3)
+    store_posts(memory, replace(DUPLICATE_NOTICE, at=at(99), slot=notice_slot("#99")))
+    assert len(shown_by(memory, 3)) == MAX_NOTICES + 2, "the comment and the reply show it too"
+    assert notices[0].key not in shown_by(stored.memory(), 3)
+
+
 def test_the_time_of_the_last_notice_only_advances_until_notices_are_switched_off() -> None:
     manifest = Manifest().with_notified(at(5)).with_notified(at(3)).with_notified(None)
     assert manifest.notified_until == at(5)

@@ -52,9 +52,7 @@ def read_history(
 ) -> tuple[HistoryRead, list[float]]:
     """Read the whole history; also returns the pauses made."""
     client = GitHubClient(github.url, github.token, REPO, write_gap=0)
-    history = (
-        RestHistory(OWN, client) if source == "REST" else GraphQLHistory(github.url, github.token, REPO, OWN, client)
-    )
+    history = RestHistory(OWN, client) if source == "REST" else GraphQLHistory(REPO, OWN, client)
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:

@@ -97,7 +97,7 @@ class SampleRepository:
         return Tools(
             memory=memory,
             forge=forge,
-            history=GraphQLHistory(self.github.url, self.github.token, REPO, self.own, forge),
+            history=GraphQLHistory(REPO, self.own, forge),
             own=self.own,
             settings=self.settings,
             renderer=self.renderer,

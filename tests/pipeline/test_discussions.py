@@ -48,7 +48,7 @@ def test_a_failure_to_read_discussions_is_reported_if_there_are_any(
     assert run.now
     sample.github.mark()
     assert isinstance(run.history, GraphQLHistory)
-    read_discussions(event, replace(run, discussions=DiscussionReader(run.history, sample.own, run.forge.budget)))
+    read_discussions(event, replace(run, discussions=DiscussionReader(run.history, sample.own)))
     memory.close()
     assert [request.path for request in sample.github.recent] == ["/graphql"] * is_read
     assert any("discussions could be read" in note for note in sample.notes) is is_reported
@@ -62,6 +62,6 @@ def test_discussions_are_not_read_once_github_refuses_everything(sample: SampleR
         run.forge.issue(3)
     sample.github.mark()
     assert isinstance(run.history, GraphQLHistory)
-    read_discussions(ON, replace(run, discussions=DiscussionReader(run.history, sample.own, run.forge.budget)))
+    read_discussions(ON, replace(run, discussions=DiscussionReader(run.history, sample.own)))
     memory.close()
     assert sample.github.recent == []

@@ -15,6 +15,7 @@ from bot.github.errors import Unreachable
 from bot.github.threads import OwnComment
 from bot.memory.merge import later_post
 from bot.pipeline.draft import DELETED, EDITED, WITHDRAWN_FINGERPRINT, Draft
+from bot.pipeline.permit import Permit
 from bot.pipeline.promises import promised_post, seen_comments, settled_post
 from bot.pipeline.reconcile import CommentResult
 
@@ -35,7 +36,7 @@ PENDING = replace(SAID, state="pending", comment_id=None)
 
 
 def promised(draft: Draft, now: datetime = NOW, mode: str = "comment") -> Post:
-    post = promised_post(draft, now, mode)
+    post = promised_post(draft, now, Permit(mode == "comment"))
     assert post is not None
     return post
 
@@ -191,4 +192,4 @@ def test_nothing_is_promised_for_a_reply_that_waits_has_no_text_or_may_not_be_po
         (replace(reply, text=""), "comment"),
         (reply, "off"),
     ):
-        assert promised_post(draft, NOW, mode) is None
+        assert promised_post(draft, NOW, Permit(mode == "comment")) is None

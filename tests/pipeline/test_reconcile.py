@@ -22,7 +22,8 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock
 from bot.pipeline.draft import DELETED, EDITED, SAME, SWITCHED_OFF, WITHDRAWN_FINGERPRINT, Action, Draft, next_step
-from bot.pipeline.handle import permitted, still_ours
+from bot.pipeline.handle import still_ours
+from bot.pipeline.permit import Permit
 from bot.pipeline.reconcile import CommentResult, find_own, find_promised, reconcile
 from bot.pipeline.tools import Tools
 from bot.settings.schema import Settings
@@ -60,7 +61,7 @@ class PlannedIssue:
         self.context = Tools(
             memory=Memory(FolderStore(folder)),
             forge=self.client,
-            history=GraphQLHistory(github.url, github.token, REPO, OWN, self.client),
+            history=GraphQLHistory(REPO, OWN, self.client),
             own=OWN,
             settings=Settings(),
             renderer=Renderer(),
@@ -344,9 +345,16 @@ def test_a_post_that_a_dead_run_promised_is_looked_for_before_it_is_written(
 
 
 def test_a_run_that_may_not_post_leaves_every_post_to_a_later_one(issue: PlannedIssue) -> None:
-    muted = replace(issue.context, muted="the settings are invalid")
+    muted, free = Permit(writes=True, waits="the settings are invalid"), Permit(writes=True)
     false = replace(issue.plan(None, TEXT), **FALSE)
     for draft in (issue.plan(), replace(issue.plan(), slot=notice_slot("#57"))):
-        assert permitted(draft, muted).waits == "the settings are invalid"
-        assert permitted(draft, issue.context) == draft
-    assert permitted(false, muted) == false, "it takes out what may no longer be shown"
+        assert muted.restrict(draft).waits == "the settings are invalid"
+        assert free.restrict(draft) == draft
+    assert muted.restrict(false) == false, "it takes out what may no longer be shown"
+
+
+def test_a_dry_run_takes_nothing_out_either(issue: PlannedIssue) -> None:
+    false = replace(issue.plan(None, TEXT), **FALSE)
+    for is_dry, action in ((True, "silent"), (False, "withdrawn")):
+        assert reconcile(false, replace(issue.context, is_dry=is_dry)).action == action
+        assert (issue.texts == [TEXT]) is is_dry

@@ -32,14 +32,20 @@ from bot.evaluation.results import REPLAY_LIMIT, Backtest
 from bot.files import on_disk, read_regular
 from bot.github.client import GitHubClient
 from bot.github.discussion_comments import count_discussions
-from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised
+from bot.github.errors import (
+    ForgeError,
+    IssuesOff,
+    NoGraphQL,
+    NotPermitted,
+    RateLimited,
+    RepositoryNotVisible,
+    Unauthorised,
+)
 from bot.github.history import (
     PER_PAGE,
     POINTS_PER_REQUEST,
     GraphQLHistory,
     HistorySource,
-    NoGraphQL,
-    RepositoryNotVisible,
     RepositoryPreview,
 )
 from bot.github.threads import OwnCommentRule
@@ -196,7 +202,7 @@ def _read_history(site: RepositorySite, store: Path, settings: Settings, args: a
 def _github_clients(site: RepositorySite, settings: Settings) -> tuple[GraphQLHistory, GitHubClient]:
     forge = GitHubClient(site.api_url, site.token, site.repository)
     own = OwnCommentRule(settings.comment.author, marker())
-    return GraphQLHistory(site.api_url, site.token, site.repository, own, forge), forge
+    return GraphQLHistory(site.repository, own, forge), forge
 
 
 def _find_start(

@@ -20,9 +20,6 @@ _MIN_PLAIN_WORDS = 4
 _UNFINISHED_ENDS = (":", ",", ";", "：", " and", " or")
 """Ends of sentences that introduce something else, or are part of a list."""
 
-_INTRODUCTION = re.compile("(?:如下|下面|以下|例如|比如|例子|示例|尝试|可以用|参考)[^，；]{0,12}：\\Z")
-"""A clause that introduces what follows, from its comma."""
-
 _COMPLETE_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "。", "！", "）", "」")
 """Ends of complete sentences, as opposed to a heading or an address on a line of its own."""
 
@@ -66,7 +63,7 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
 def _without_introduction(sentence: str) -> str:
     """The sentence without a last clause that only introduces what follows: 已修复，例子如下："""
     edge = max(sentence.rfind("，"), sentence.rfind("；"))
-    return sentence[:edge] if edge > 0 and _INTRODUCTION.search(sentence, edge) else sentence
+    return sentence[:edge] if edge > 0 and has_phrase("introduction", sentence[edge:]) else sentence
 
 
 def says_something(quote: str) -> bool:
