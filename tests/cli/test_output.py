@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterator
@@ -19,8 +18,8 @@ from referencing.jsonschema import DRAFT202012
 
 from bot.cli.commands import check, search
 from bot.cli.commands import show as showing
-from bot.cli.main import parser
 from bot.cli.output import show
+from bot.cli.parser import parse
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind
 from bot.questions.views import full_row, gist, match_reasons, passage_row, row_stamp, short_row
@@ -77,10 +76,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def parse_arguments(words: tuple[str, ...], store: Path) -> argparse.Namespace:
+def parse_arguments(words: tuple[str, ...], store: Path) -> Any:
     """Parse a command with `NOW` as the current time."""
     source = () if "session" in words and "--logs" in words else ("--store", str(store))
-    arguments = parser().parse_args([*words, *source, "--json"])
+    arguments = parse([*words, *source, "--json"])
     arguments.as_of = NOW
     return arguments
 

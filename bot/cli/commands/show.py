@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 
-from bot.cli.arguments import memory_options
-from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, show_notes
+from bot.cli.arguments import number
+from bot.cli.options import Alternatives, QuestionArguments, argument, flag, option
+from bot.cli.output import SCHEMA_VERSION, CommandResult, show_notes
 from bot.comment.clean_text import one_line, visible_text
 from bot.domain.answer import EarlierClosing
 from bot.domain.card import CardId
@@ -38,8 +38,23 @@ from bot.recall.mentions import earlier_ending
 UNLIMITED_CHARS = 100_000_000
 
 
-def run_show(args: argparse.Namespace) -> CommandResult:
-    with open_memory(memory_options(args)) as memory:
+_LENGTH = Alternatives()
+
+
+class ShowArguments(QuestionArguments):
+    id: str = argument("ID", "an issue (42, #42, OWNER/NAME#42 or its URL), or the id of a page or session")
+    chars: int = option(
+        "at most N characters of the conversation (at least 1,000; default 12,000)",
+        among=_LENGTH,
+        type=number(1_000, 1_000_000),
+        default=12_000,
+        metavar="N",
+    )
+    full: bool = flag("the whole conversation", among=_LENGTH)
+
+
+def run_show(args: ShowArguments) -> CommandResult:
+    with open_memory(args.memory) as memory:
         thread = _find_thread(memory, args.id)
         request = ThreadRequest(args.id, UNLIMITED_CHARS if args.full else args.chars, expand=True)
         answer = read_thread(request, thread, card_named(memory, thread), memory.local_cache)
@@ -57,7 +72,7 @@ def run_show(args: argparse.Namespace) -> CommandResult:
             shown: object = {"schema": SCHEMA_VERSION, **full_row(answer.card, memory.home), **fields}
         else:
             shown = "".join(f"{line}\n" for line in _format_lines(answer, linked, sessions, memory))
-    return command_result(shown, args, found=True)
+    return CommandResult(shown, 0)
 
 
 def _find_thread(memory: LocalMemory, text: str) -> Thread:
