@@ -11,7 +11,8 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 class CompletionArguments(Arguments):
-    """For bash, put eval "$(precedent completion bash)" into ~/.bashrc. docs/agents.md has the other shells."""
+    """Write it into a file once, for bash ~/.local/share/bash-completion/completions/precedent. docs/agents.md has the
+    other shells."""
 
     shell: str = argument("SHELL", ", ".join(SHELLS), **one_of(*SHELLS))
 
