@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LOGIN = r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?)"
 _URL = r"(https?://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)/([^?#]{1,400})(?:[?#].*)?"
 _ACTION = (
-    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent@(?![./])[A-Za-z0-9._/-]{1,200}"
+    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}@(?![./])[A-Za-z0-9._/-]{1,200}"
     r"|docker://(?:[A-Za-z0-9][A-Za-z0-9._-]{0,100}(?::[0-9]{1,5})?/){1,4}precedent"
     r"(?:@sha256:[0-9a-f]{64}|:[A-Za-z0-9._-]{1,100})"
 )
@@ -56,7 +56,7 @@ def is_action(text: str) -> bool:
 
 def action_name(text: str) -> str:
     if not is_action(text):
-        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/precedent@COMMIT (or a tag)")
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME@COMMIT (or a tag)")
     return text
 
 

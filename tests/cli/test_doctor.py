@@ -559,7 +559,7 @@ def test_unencodable_characters_are_replaced_in_the_json() -> None:
 
 
 def test_only_the_signs_are_coloured() -> None:
-    assert render_findings(RESULTS[:1], Terminal(colours=True)).startswith("\033[32m✓\033[0m git")
+    assert render_findings(RESULTS[:1], Terminal(colours=True)).startswith("\033[38;5;29m✓\033[0m git")
 
 
 def test_the_exit_code_reflects_the_worst_finding() -> None:

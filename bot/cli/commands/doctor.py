@@ -16,7 +16,7 @@ from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, Level, RepositoryLinks, api_of, exit_code, parse_remote_url
 from bot.cli.checks.text_model import check_text_model
 from bot.cli.options import Arguments, file_option, flag, folder_option, json_option, option, repo_option
-from bot.cli.output import ColouredText, CommandResult, progress
+from bot.cli.output import BAD, GOOD, ColouredText, CommandResult, progress
 from bot.comment.clean_text import log_line
 from bot.domain.hosts import GITHUB
 from bot.errors import StoreError, UserError
@@ -87,6 +87,7 @@ def _check_setup(facts: SetupFacts) -> Iterator[CheckResult]:
         yield from github.check_workflow(
             setup.steps, comments=comments, is_checkout=setup.is_from_checkout, unread=unread
         )
+        yield from github.next_issue(setup.settings.mode, setup.steps)
         yield check_text_model(setup.settings.semantic.model, is_here=facts.has_model)
 
 
@@ -170,7 +171,7 @@ def _server_and_name(remote: RemoteRepository) -> tuple[str, str]:
 
 UNICODE_SIGNS: dict[Level, str] = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
 ASCII_SIGNS: dict[Level, str] = {"ok": "+", "note": "-", "warning": "!", "error": "x"}
-_COLOURS: dict[Level, str] = {"ok": "32", "note": "2", "warning": "33", "error": "31"}
+_COLOURS: dict[Level, str] = {"ok": f"38;5;{GOOD}", "note": "0", "warning": f"38;5;{BAD}", "error": f"1;38;5;{BAD}"}
 _CHECK_WIDTH = 13
 
 

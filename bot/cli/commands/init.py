@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.cli.arguments import action_name, is_action, one_of
-from bot.cli.checks.github import WORKFLOW_FOLDER, Step, find_workflows, is_dry
+from bot.cli.checks.github import WORKFLOW_FOLDER, WORKFLOW_PATH, Step, find_workflows, is_dry
 from bot.cli.checks.result import parse_remote_url
 from bot.cli.options import Arguments, argument, flag, json_option, option
 from bot.cli.output import show
@@ -23,7 +23,6 @@ from bot.git.checkout import PREFERRED_REMOTES, CheckoutGit, find_top, is_bare
 from bot.settings.schema import Settings, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
 
-WORKFLOW_PATH = f"{WORKFLOW_FOLDER}/precedent.yml"
 _PLACEHOLDER = "OWNER/"
 """Owner of the shipped workflow's action until a maintainer fills in this repository's address (tools/address.py)."""
 
@@ -51,7 +50,7 @@ class InitArguments(Arguments):
     folder: Path = argument("FOLDER", "a folder of the checkout (default: here)", nargs="?", type=Path, default=Path())
     write: bool = flag("write the files")
     action: str | None = option(
-        "the Action to use: OWNER/precedent@ and a commit or tag, or docker:// and an image",
+        "the Action to use: OWNER/NAME@ and a commit or tag, or docker:// and an image",
         type=action_name,
         metavar="NAME@REF",
     )
@@ -131,8 +130,8 @@ def _write_files(top: Path, choice: WorkflowChoice, files: list[PlannedFile]) ->
     planned = [file for file in files if file.state in ("new", "replaced")]
     if planned and choice.action.startswith(_PLACEHOLDER):
         raise UserError(
-            "the source of the Action is unknown, and no release is tagged yet: give the account that you use it "
-            "from and the full id of a commit, as --action OWNER/precedent@COMMIT"
+            "this copy of Precedent does not know which repository you use the Action from: name it, which "
+            "may be a fork with another name, and the full id of a commit in it, as --action OWNER/precedent@COMMIT"
         )
     for file in planned:
         write_user_file(top, file.path, file.content.encode())

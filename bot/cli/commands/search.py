@@ -39,6 +39,7 @@ from bot.questions.requests import (
 )
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.views import (
+    Item,
     ItemSection,
     Row,
     full_row,
@@ -59,7 +60,7 @@ from bot.questions.views import (
 from bot.reading.search_query import search_query
 
 if TYPE_CHECKING:
-    from bot.domain.card import SessionHit
+    from bot.domain.card import CardId, SessionHit
     from bot.questions.requests import ReadMessages
     from bot.questions.smart_search import SmartSearchAnswer
     from bot.reading.search_query import SearchQuery
@@ -239,8 +240,21 @@ def run_what(args: WhatArguments) -> object:
             facts = facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
             shown: object = {"schema": SCHEMA_VERSION, **rows, **facts}
         else:
-            shown = output.sections_text(work_items(answer, memory.home), header=args.header)
+            shown = output.sections_text(_each_once(work_items(answer, memory.home)), header=args.header)
     return args.result(shown, found=answer.is_relevant, has_memory=not memory.missing)
+
+
+def _each_once(sections: Sequence[ItemSection]) -> list[ItemSection]:
+    """The sections with each thread only in its first one, for all the reasons, with its decision."""
+    items: dict[CardId, Item] = {}
+    for item in (item for section in sections for item in section.items):
+        first = items.setdefault(item.card.id, item)
+        why = tuple(dict.fromkeys((*first.why, *item.why)))
+        items[item.card.id] = first._replace(why=why, decision=first.decision or item.decision)
+    return [
+        section._replace(items=[items.pop(item.card.id) for item in section.items if item.card.id in items])
+        for section in sections
+    ]
 
 
 def run_related(args: RelatedArguments) -> object:
