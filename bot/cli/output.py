@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
@@ -69,6 +68,9 @@ def is_terminal() -> bool:
     """
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
+
+ACCENT, GOOD, BAD = 63, 29, 131
+"""Three of the few colours of the 256 in a terminal with a contrast of 4.5 : 1 on black and on white."""
 
 _INVISIBLE = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
 """Control and invisible characters, such as those that reverse the text direction."""
@@ -151,15 +153,6 @@ def facts_of_answer(
     return facts | {"searched": memory.local_cache.size}
 
 
-def command_result(
-    shown: object, args: argparse.Namespace, *, found: bool, has_memory: bool = True, coverage: str = ""
-) -> CommandResult:
-    """The answer and its exit code. ``has_memory``: there is a memory to search; ``coverage``: what was searched."""
-    if has_memory and not found and not wants_json(args):
-        warn(f"{NO_RESULTS} {coverage}." if coverage else NO_RESULTS)
-    return CommandResult(shown, 1 if getattr(args, "exit_code", False) and not found else 0)
-
-
 def rank_table(figures: Mapping[str, Any]) -> list[str]:
     """How high the right thread ranked, with 95 % intervals."""
     return [
@@ -183,8 +176,3 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
     with progress_bar(label, total) as tick:
         yield tick
-
-
-def wants_json(args: argparse.Namespace) -> bool:
-    """Whether the output is JSON; `context --branch` has it as a format."""
-    return bool(getattr(args, "json", False)) or getattr(args, "format", "") == "json"

@@ -14,6 +14,7 @@ from rich.progress import Progress
 from rich.style import Style
 from rich.text import Text
 
+from bot.cli.output import ACCENT
 from bot.comment.clean_text import one_line, printable, truncate
 from bot.domain.card import SessionPassage
 from bot.questions.views import Item, ItemSection, citation, ending, gist
@@ -21,7 +22,6 @@ from bot.reading.analyzer import terms, token_terms, tokens
 
 MAX_WIDTH = 110
 _INDENT = " " * 4
-_GAP = 2
 _MAX_FILES = 2
 _MAX_ID_CHARS = 60
 
@@ -32,7 +32,7 @@ def print_sections(sections: Sequence[ItemSection]) -> None:
         if section.title:
             _print(console, Text(section.title, style="bold"))
         for item in section.items:
-            _print(console, *_format_item(item, console.width))
+            _print(console, *_format_item(item, console))
         console.print()
 
 
@@ -40,7 +40,7 @@ def print_passages(passages: Sequence[SessionPassage]) -> None:
     console = _console()
     for passage in passages:
         at = f"{passage.at:%Y-%m-%d %H:%M}" if passage.at else "at an unknown time"
-        _print(console, Text.assemble((one_line(passage.session), "bold"), (f"  {passage.type}, {at}", "dim")))
+        _print(console, Text.assemble((one_line(passage.session), "bold"), f"  {passage.type}, {at}"))
         _print(console, Text(truncate(one_line(passage.text), 500)), padding=(0, 0, 1, 4))
 
 
@@ -64,19 +64,22 @@ def _print(console: Console, *lines: Text, padding: tuple[int, int, int, int] = 
         console.print(Padding(line, padding, expand=False))
 
 
-def _format_item(item: Item, width: int) -> list[Text]:
-    """At most three lines: number, title and score; ending, age, reasons, files and author; a quotation."""
-    card = item.card
-    style = Style(color="cyan", bold=True, link=item.url or None)
+def _format_item(item: Item, console: Console) -> list[Text]:
+    """Number and title; ending, age, reasons, files and author; a quotation, which is whole if it is a decision.
+
+    A score is not shown: it says nothing without those of the other hits, and these are in its order.
+    """
+    card, width = item.card, console.width
+    style = Style(color=f"color({ACCENT})", bold=True, link=item.url or None)
     number = Text(truncate(one_line(citation(card.id)), _MAX_ID_CHARS), style=style)
-    score = "" if item.score is None else f"{item.score:.2f}"
-    head = _truncate(Text.assemble(number, "  ", _highlight(card.title, item.words)), width - len(score) - _GAP)
-    head.append(" " * (width - len(score) - head.cell_len)).append(score, style="dim")
+    head = _truncate(Text.assemble(number, "  ", _highlight(card.title, item.words)), width)
     why = one_line("; ".join(item.why))
     facts = (ending(card), _age(card.updated_at), why, _format_files(card.files), one_line(card.author))
-    lines = [head, _truncate(Text(_INDENT + " · ".join(filter(None, facts)), style="dim"), width)]
+    lines = [head, _truncate(Text(_INDENT + " · ".join(filter(None, facts))), width)]
     if quote := item.passage or item.decision or gist(card):
-        lines.append(_truncate(Text(_INDENT) + _highlight(quote, item.words), width))
+        words, room = _highlight(quote, item.words), max(1, width - len(_INDENT))
+        parts = [_truncate(words, room)] if item.passage else words.wrap(console, room)
+        lines += [Text(_INDENT) + part for part in parts]
     for line in lines:
         line.rstrip()
     return lines
@@ -102,7 +105,7 @@ def _highlight(text: str, words: str) -> Text:
     query_terms = set(terms(words))
     for token in dict.fromkeys(tokens(line)) if query_terms else ():
         if query_terms.intersection(token_terms(token)):
-            highlighted.highlight_regex(rf"(?<!\w){re.escape(token)}(?!\w)", style="bold yellow")
+            highlighted.highlight_regex(rf"(?<!\w){re.escape(token)}(?!\w)", style="bold underline")
     return highlighted
 
 

@@ -72,6 +72,11 @@ def account(name: str) -> str:
     return _INVALID_NAME_CHAR.sub("", visible_text(without_comments(name)))[:MAX_NAME_CHARS] or "somebody"
 
 
+def visible(text: str) -> str:
+    """The text as a person sees it, without HTML comments, invisible and reordering characters."""
+    return visible_text(without_comments(text))
+
+
 def without_comments(text: str) -> str:
     """The text without HTML comments."""
     parts: list[str] = []

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from xml.sax.saxutils import escape, quoteattr
 
 from bot.comment import catalogue
 from bot.comment.catalogue import count
-from bot.comment.clean_text import account, one_line, visible_text, without_comments
+from bot.comment.clean_text import account, one_line, visible
 from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, PageHit
 from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull
@@ -74,7 +73,7 @@ class Xml:
             timestamp=_zoned_stamp(conversation.start, self.zone), until=_zoned_stamp(conversation.end, self.zone),
             relative=shown.relative,
             thread=_key(conversation), kind=conversation.kind.value,
-            title=_title(conversation, lambda text: escape(text, {'"': "&quot;"})),
+            title=_title(conversation, lambda text: escape(text).replace('"', "&quot;")),
             summary="true" if shown.is_summary else None,
             messages=len(conversation.turns) if shown.is_summary else None,
             omitted=omitted if omitted and not shown.is_summary else None, outcome=conversation.ending,
@@ -277,11 +276,6 @@ def as_markdown(context: Context, history: str = "") -> str:
     return f"# What this repository remembers\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}{history}"
 
 
-def visible(text: str) -> str:
-    """The text as a person sees it, without HTML comments, invisible and reordering characters."""
-    return visible_text(without_comments(text))
-
-
 def _has_something(context: Context) -> bool:
     return bool(context.also_mentioned) or not context.is_empty
 
@@ -381,6 +375,17 @@ def decision_label(author: str, role: str, day: str, superseded_by: str, *, is_p
     return f"{'proposal, done since' if is_proposal else 'decision'} ({who}){later}"
 
 
+def escape(text: str) -> str:
+    """The text in XML; like `xml.sax.saxutils`, which loads the whole of urllib."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _quoted(text: str) -> str:
+    """The text as the value of an XML attribute."""
+    escaped = escape(text).replace("\n", "&#10;").replace("\r", "&#13;").replace("\t", "&#9;")
+    return f"'{escaped}'" if '"' in escaped and "'" not in escaped else f'"{escaped.replace(chr(34), "&quot;")}"'
+
+
 def element(name: str, text: str) -> str:
     """A line of XML with this text, "" for ""."""
     return f"<{name}>{escape(visible(text))}</{name}>\n" if text else ""
@@ -389,7 +394,7 @@ def element(name: str, text: str) -> str:
 def attributes_of(**values: object) -> str:
     """`` name="value"`` for each known value; underscores in names become hyphens."""
     filled = ((name, value) for name, value in values.items() if value not in (None, ""))
-    return "".join(f" {name.replace('_', '-')}={quoteattr(visible(str(value)))}" for name, value in filled)
+    return "".join(f" {name.replace('_', '-')}={_quoted(visible(str(value)))}" for name, value in filled)
 
 
 def _yes(flag: bool) -> str:

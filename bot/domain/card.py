@@ -251,6 +251,17 @@ def key_of(name: str) -> CardId:
     return int(name[1:]) if name[:1] == "#" else name[1:]
 
 
+def message_id(thread: CardId, position: int) -> str:
+    """The id of a message's document: ``#42/3`` is the third comment of issue 42, ``=wiki:Home/0`` a page's text."""
+    return f"{name_of(thread)}/{position}"
+
+
+def message_of(key: CardId) -> tuple[CardId, int]:
+    """The thread and position in a message's id. Raises ValueError for any other string."""
+    name, _, position = str(key).rpartition("/")
+    return key_of(name), int(position)
+
+
 def card_of(line: str) -> Card | None:
     """The card of a digest (JSON), None for a damaged one."""
     try:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from bot.domain.card import key_of, name_of
+from bot.domain.card import message_id
 from bot.domain.digest import FOREVER, Digest, IndexEntry
-from bot.domain.thread import GHOST, KNOWN_ROLES, Outcome, Thread, ThreadId
+from bot.domain.thread import GHOST, KNOWN_ROLES, Outcome, Thread
 from bot.index.protocol import IndexDocument
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest as read_digest
@@ -54,17 +54,6 @@ def message_documents(thread: Thread) -> Iterator[IndexDocument]:
         key = message_id(thread.id, position)
         entry = IndexEntry(key, thread.kind, "", author, thread.state, at, at, role=role)
         yield IndexDocument(entry, () if position else terms(thread.title), terms(text), has_role=False)
-
-
-def message_id(thread: ThreadId, position: int) -> str:
-    """The id of a message's document: ``#42/3`` is the third comment of issue 42, ``=wiki:Home/0`` a page's text."""
-    return f"{name_of(thread)}/{position}"
-
-
-def message_of(key: ThreadId) -> tuple[ThreadId, int]:
-    """The thread and position in a message's id. Raises ValueError for any other string."""
-    name, _, position = str(key).rpartition("/")
-    return key_of(name), int(position)
 
 
 def entry_of(thread: Thread, ending: Outcome) -> IndexEntry:

@@ -14,7 +14,7 @@ from operator import ge
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.domain.card import Card, CardId, card_of, name_of, with_change_state
+from bot.domain.card import Card, CardId, card_of, message_of, name_of, with_change_state
 from bot.domain.change_state import change_state
 from bot.domain.changes import FixInfo
 from bot.domain.digest import IndexEntry
@@ -23,7 +23,6 @@ from bot.errors import StoreError, UserError
 from bot.files import on_disk
 from bot.git.errors import GitError
 from bot.git.remote import OwnRemote
-from bot.index.document import message_of
 from bot.index.protocol import IndexSegment
 from bot.index.scoring import LEVELS
 from bot.index.segment_file import pack
@@ -131,9 +130,11 @@ def memory_of(local_memory: LocalMemory, embedder: Embedder | None = None) -> It
 
 def text_model(folder: Path | None) -> Embedder | None:
     """Open the text model in a folder, None without a folder. Raises WorldError if it cannot be used."""
-    from bot.ranking.embedder import open_embedder
+    if folder is None:
+        return None
+    from bot.ranking.embedder import open_embedder  # NumPy takes longer to load than most commands run
 
-    return open_embedder(folder) if folder else None
+    return open_embedder(folder)
 
 
 def open_store(

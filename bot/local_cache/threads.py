@@ -11,9 +11,7 @@ from bot.domain.card import Card, card_of
 from bot.domain.thread import Thread
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.session_answers import session_named
-from bot.memory.shards import DIGESTS
 from bot.questions.requests import keys_of
-from bot.reading.digest import digest
 
 if TYPE_CHECKING:
     from bot.memory.memory import Memory
@@ -47,6 +45,9 @@ def card_at(local_memory: LocalMemory, thread: Thread, now: datetime) -> Card | 
 
 
 def _make_card(local_memory: LocalMemory, thread: Thread) -> Card:
+    from bot.memory.shards import DIGESTS
+    from bot.reading.digest import digest  # slow to load, and few threads have no card
+
     card = card_of(DIGESTS.line(digest(thread, repo=local_memory.repo or None)) or "")
     assert card is not None
     return card

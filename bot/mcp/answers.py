@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bot.comment.catalogue import count
-from bot.comment.clean_text import account, one_line, truncate
-from bot.comment.prompt import DATA_NOTICE, visible
+from bot.comment.clean_text import account, one_line, truncate, visible
+from bot.comment.prompt import DATA_NOTICE
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.errors import UserError

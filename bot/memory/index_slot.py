@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from bot.domain.digest import Digest
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.index.document import document_of
 from bot.index.protocol import DEFAULT_SIZES, LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
 from bot.memory.manifest import INDEX_FOLDER, INDEX_PARTS_FOLDER, Manifest
 from bot.memory.model_store import Embedder, Encoder
@@ -150,6 +149,8 @@ class IndexSlot:
 
     def _document(self, thread: Thread, digest: Digest, until: float) -> IndexDocument:
         """The document of a thread; with its vector, if the text model can read it before ``until``."""
+        from bot.index.document import document_of  # slow to load; most runs on a reader's machine only search
+
         vector = self.encoder.vector(thread) if monotonic() < until else None
         self._has_read |= vector is not None
         return document_of(thread, digest, vector)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 from bot.domain.card import Card, CardId, card_of, cards_of, name_of
 from bot.domain.changes import Changes, FixInfo, Request
@@ -31,9 +31,9 @@ from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits, Snapshot, Store
 from bot.memory.stored_state import Notes, StoredState, files_of
 from bot.ranking.weights import RankingModels
-from bot.reading.pages import RELEASES, source_of
-from bot.settings.schema import Settings
-from bot.settings.yaml_file import load_settings
+
+if TYPE_CHECKING:
+    from bot.settings.schema import Settings
 
 Promise = TypeVar("Promise", Post, Request)
 
@@ -165,6 +165,9 @@ class Memory:
     def stored_settings(self) -> Settings:
         """The repository's settings as the last run read them; the defaults if there are none, or they are wrong."""
         if self._known_settings is None:
+            from bot.settings.schema import Settings  # with YAML, slow to load
+            from bot.settings.yaml_file import load_settings
+
             self._known_settings = Settings()
             with suppress(UserError):
                 self._known_settings = load_settings(self._stored_settings, SETTINGS_PATH)
@@ -244,6 +247,8 @@ class Memory:
 
     def releases(self) -> frozenset[str]:
         """See `bot.recall.library.Library.releases`."""
+        from bot.reading.pages import RELEASES, source_of  # slow to load
+
         keys = (str(key) for key in self.state.page_ids() if source_of(key) == RELEASES)
         return frozenset(key.partition(":")[2] for key in keys)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from bot.domain.card import message_id
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.index.document import message_documents, message_id
 from bot.index.protocol import DEFAULT_SIZES, LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
 from bot.memory.manifest import MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, MessageFiles
 from bot.memory.records import sort_key
@@ -143,5 +143,7 @@ def _count(record: Record) -> int:
 
 
 def _documents(threads: Iterable[Thread]) -> Iterator[IndexDocument]:
+    from bot.index.document import message_documents  # slow to load
+
     for thread in threads:
         yield from message_documents(thread)

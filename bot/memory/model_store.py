@@ -12,7 +12,6 @@ from bot.errors import WorldError
 from bot.memory.bounds import load_json
 from bot.memory.records import canonical
 from bot.ranking.weights import RankingModels, parse, ranking_fields
-from bot.reading.markdown import read
 
 MODEL_FOLDER = "model"
 RANKING_PATH = f"{MODEL_FOLDER}/ranking.json"
@@ -71,6 +70,8 @@ class CachingEmbedder:
 
 def embed(thread: Thread, embedder: Embedder) -> bytes:
     """The thread's vector; b"" in a language that the model does not know. Raises WorldError when the model fails."""
+    from bot.reading.markdown import read  # slow to load, and without a text model nothing needs it
+
     body = thread.body[:MAX_EMBEDDED_CHARS]
     # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
     prose = "\n".join(read(body).prose) or body

@@ -50,8 +50,6 @@ from bot.memory.shards import (
 )
 from bot.memory.stored_state import StoredState, files_of
 from bot.ranking.weights import RankingModels, shipped
-from bot.reading.digest import digest as read_digest
-from bot.reading.digest import is_visible
 
 Value = TypeVar("Value")
 
@@ -230,7 +228,7 @@ class StagedState:
         _ = self.ranking
 
     def digest(self, thread: Thread) -> Digest:
-        return self._digests.get(thread.id) or read_digest(thread, repo=self.repo)
+        return self._digests.get(thread.id) or _read_digest(thread, repo=self.repo)
 
     def fresh_digest(self, thread: Thread) -> Digest:
         """The digest as this version makes it. If the stored one differs, such as another version's, the next write
@@ -276,7 +274,7 @@ class StagedState:
         one, because another run was faster."""
         stored = self.records(read)
         for key, record in read.items():
-            if key in stored and is_visible(record, stored[key], self.repo):
+            if key in stored and _is_visible(record, stored[key], self.repo):
                 self._queue_renewals(key, stored[key].revised_at)
 
     def queue_outdated(self) -> None:
@@ -380,7 +378,7 @@ class StagedState:
             self._written[record.id] = record
             self._digests.pop(record.id, None)
             if isinstance(record, Thread):
-                self._digests[record.id] = read_digest(record, repo=self.repo)
+                self._digests[record.id] = _read_digest(record, repo=self.repo)
             tick(1)
         links = self.manifest.links.with_changed(record.id for record in records if _may_cluster(record))
         self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones, links=links)
@@ -406,7 +404,7 @@ class StagedState:
         new = {record.id: record for record in records}
         shown = [key for key, thread in self.posts(new).items() if thread.shown_by]
         for key in shown:
-            if is_visible(self._cached_record(key), new[key], self.repo):
+            if _is_visible(self._cached_record(key), new[key], self.repo):
                 self._queue_renewals(key, new[key].revised_at)
 
     def _update_hidden(self, changes: Changes) -> None:
@@ -499,7 +497,7 @@ class StagedState:
         folder = f"{RECORD_FOLDER}/{PurePosixPath(path).stem}"
         for record in self._decode_records(sorted_record_paths(self.base.snapshot.paths(folder))):
             if isinstance(record, Thread) and record.id not in self._written:
-                self._digests[record.id] = read_digest(record, repo=self.repo)
+                self._digests[record.id] = _read_digest(record, repo=self.repo)
         self.notes.add(f"{path} was damaged: it was rebuilt from the records.")
 
 
@@ -510,3 +508,15 @@ def _is_page(record: Record) -> bool:
 def _may_cluster(record: Record) -> bool:
     """Whether it is an issue. Of one that is gone, the signs are removed without comparing it."""
     return isinstance(record, Thread) and record.kind.traits.is_listed
+
+
+def _read_digest(record: Thread, *, repo: str | None) -> Digest:
+    from bot.reading.digest import digest  # slow to load, and a run that only reads a memory does not need it
+
+    return digest(record, repo=repo)
+
+
+def _is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
+    from bot.reading.digest import is_visible
+
+    return is_visible(old, new, repo)

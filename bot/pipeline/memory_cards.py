@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bot.domain.card import Card, CardHit, CardId, MessageHit, ThreadFacts, ThreadMessage
+from bot.domain.card import Card, CardHit, CardId, MessageHit, ThreadFacts, ThreadMessage, message_of
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Thread
-from bot.index.document import message_of
 from bot.index.protocol import NOTES, TEXT, Query
 from bot.index.scoring import NOTES_WEIGHT
 from bot.memory.memory import Memory

@@ -6,14 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.comment.clean_text import account, truncate
-from bot.comment.prompt import visible
+from bot.comment.clean_text import account, truncate, visible
 from bot.domain.card import Card
 from bot.domain.thread import Message, Thread
 from bot.questions.requests import Cards, ThreadRequest
 from bot.questions.views import MESSAGE_FIELDS, Row, row_of
-from bot.reading.endings.decisions import decisions
-from bot.reading.endings.outcome import outcome
 
 if TYPE_CHECKING:
     from bot.questions.related import Neighbour
@@ -88,6 +85,9 @@ def _choose(thread: Thread, rows: Sequence[Row], chars: int) -> Iterator[tuple[i
 
 def _by_importance(thread: Thread, count: int) -> Iterator[int]:
     """The positions of the messages, the most informative first; the opening text is 0."""
+    from bot.reading.endings.decisions import decisions  # slow to load, and most conversations are shown whole
+    from bot.reading.endings.outcome import outcome
+
     ending = outcome(thread)
     positions = [ending.comment, *(decision.comment for decision in decisions(thread, ending))]
     important = [position + 1 for position in positions if position is not None]

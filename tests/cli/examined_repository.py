@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bot.cli.checks.result import CheckResult
 from bot.cli.commands.doctor import examine
-from bot.cli.main import parser
+from bot.cli.parser import parse
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
 from bot.files import bytes_hash
@@ -112,7 +112,7 @@ class ExaminedRepository(Stage):
 
     def examine(self, *options: str | Path, token: str | None = None, now: datetime = NOW) -> list[CheckResult]:
         target = ("--repo", REPOSITORY, "--server", self.git.url, "--api", self.github.url)
-        arguments = parser().parse_args(["doctor", *target, *map(str, options)])
+        arguments = parse(["doctor", *target, *map(str, options)])
         environ = {"PRECEDENT_TOKEN": self.github.token if token is None else token}
         return examine(arguments, environ, now)
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import options
-from bot.cli.commands.completion import run_completion, script
-from bot.cli.main import parser
+from bot.cli.commands.completion import SHELLS, run_completion, script
+from bot.cli.parser import parse, parser
 
 Complete = Callable[..., set[str]]
 ZSH = """
@@ -39,8 +38,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "here").mkdir()
     (tmp_path / "here/archive.jsonl").touch()
     (tmp_path / "here/memory").mkdir()
-    for shell in options.SHELLS:
-        (tmp_path / shell).write_text(script(parser(), shell), encoding="utf-8")
+    for shell in SHELLS:
+        (tmp_path / shell).write_text(script(shell), encoding="utf-8")
     return tmp_path
 
 
@@ -135,8 +134,7 @@ def test_zsh_offers(folder: Path, line: str, offered: str) -> None:
 
 
 def test_the_command_prints_a_script_that_knows_all_commands() -> None:
-    for name in options.SHELLS:
-        top = parser()
-        printed = run_completion(top.parse_args(["completion", name]))
-        assert printed == script(top, name), name
+    for name in SHELLS:
+        printed = run_completion(parse(["completion", name]))
+        assert printed == script(name), name
         assert all(word in printed for word in ("doctor", "offline", "completion", "zsh")), name

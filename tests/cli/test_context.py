@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -18,8 +17,8 @@ import pytest
 
 from bot.action.environment import read_environment
 from bot.action.outputs import MAX_CONTEXT, context_file
-from bot.cli import main
-from bot.cli.commands.context import issue_head, run_context
+from bot.cli import parser
+from bot.cli.commands.context import ContextArguments, issue_head, run_context
 from bot.comment.prompt import DATA_NOTICE
 from bot.domain.answer import CondensedTurn, Context
 from bot.domain.card import Card
@@ -45,8 +44,8 @@ TALK = [
 ]
 
 
-def parse(*arguments: str | Path) -> argparse.Namespace:
-    return main.parser("context").parse_args(["context", *map(str, arguments)])
+def parse(*arguments: str | Path) -> ContextArguments:
+    return parser.parse(["context", *map(str, arguments)])
 
 
 def context(*arguments: str | Path) -> str:

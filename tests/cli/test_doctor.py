@@ -22,7 +22,7 @@ from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code, parse_remote_url
 from bot.cli.checks.text_model import GAIN, check_text_model
 from bot.cli.commands.doctor import Terminal, as_data, doctor_options, examine, judge, render_findings
-from bot.cli.main import parser
+from bot.cli.parser import parse
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.github.errors import Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
@@ -227,7 +227,7 @@ def assert_command_exists(command: str) -> None:
     """Our own parser, or git, accepts the command."""
     program, *arguments = shlex.split(command)
     if program == "precedent":
-        assert parser().parse_args(arguments).command
+        assert parse(arguments).command
     else:
         help_of = subprocess.run(["git", arguments[0], "-h"], capture_output=True, text=True, check=False)
         assert help_of.stdout.startswith(f"usage: git {arguments[0]}")
@@ -400,7 +400,7 @@ def test_the_checkout_is_read_if_the_default_branch_is_unreachable(
     (tmp_path / WORKFLOW_PATH).write_text(WORKFLOW.replace("contents: write", "contents: read"), encoding="utf-8")
     (tmp_path / CONFIG).symlink_to("/etc/passwd")
     monkeypatch.chdir(tmp_path / ".github")
-    findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
+    findings = examine(parse(["doctor", "--offline"]), {}, NOW)
     assert [finding.check for finding in problems(findings)] == ["permissions", "branch"]
     assert "this checkout" in findings_of("settings", findings)[0].says
     for number in range(_MAX_FILES + 1):
@@ -409,7 +409,7 @@ def test_the_checkout_is_read_if_the_default_branch_is_unreachable(
     (tmp_path / ".github").rename(tmp_path / "elsewhere")
     (tmp_path / ".github").symlink_to(tmp_path / "elsewhere")
     monkeypatch.chdir(tmp_path)
-    findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
+    findings = examine(parse(["doctor", "--offline"]), {}, NOW)
     assert [finding.check for finding in problems(findings)] == ["workflow", "branch"], "nothing is read through a link"
 
 
@@ -507,13 +507,13 @@ def test_a_token_is_never_sent_to_a_server_named_only_by_the_checkout(
     subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", remote], check=True)
     monkeypatch.chdir(tmp_path)
     for arguments, is_sent in cases:
-        options, refusals = doctor_options(parser().parse_args(["doctor", *arguments]), {"GH_TOKEN": "ghp_canary"})
+        options, refusals = doctor_options(parse(["doctor", *arguments]), {"GH_TOKEN": "ghp_canary"})
         assert (options.token == "ghp_canary", bool(refusals)) == (is_sent, not is_sent), arguments
         assert (options.target.repository, options.checkout) == (REPOSITORY, tmp_path), arguments
 
 
 def test_the_token_is_looked_up_in_the_same_order_as_by_try() -> None:
-    arguments = parser().parse_args(["doctor", "--repo", REPOSITORY])
+    arguments = parse(["doctor", "--repo", REPOSITORY])
     environ = {"GITHUB_TOKEN": "third", "GH_TOKEN": "second", "PRECEDENT_TOKEN": "first"}
     for token in ("first", "second", "third", ""):
         assert doctor_options(arguments, environ)[0].token == token
@@ -558,7 +558,7 @@ def test_unencodable_characters_are_replaced_in_the_json() -> None:
 
 
 def test_only_the_signs_are_coloured() -> None:
-    assert render_findings(RESULTS[:1], Terminal(colours=True)).startswith("\033[32m✓\033[0m git")
+    assert render_findings(RESULTS[:1], Terminal(colours=True)).startswith("\033[38;5;29m✓\033[0m git")
 
 
 def test_the_exit_code_reflects_the_worst_finding() -> None:

@@ -12,7 +12,7 @@ from bot.cli.checks import github, memory
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.result import CheckResult, RepositoryLinks
 from bot.cli.commands.doctor import examine
-from bot.cli.main import parser
+from bot.cli.parser import parse
 from bot.errors import PrecedentError
 from bot.git.errors import AuthFailed, RemoteRefused, parse_error
 from bot.github.client import GitHubClient
@@ -37,7 +37,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def examine_store(store: Path) -> dict[str, CheckResult]:
-    return {result.check: result for result in examine(parser().parse_args(["doctor", "--store", str(store)]), {}, NOW)}
+    return {result.check: result for result in examine(parse(["doctor", "--store", str(store)]), {}, NOW)}
 
 
 def test_a_checkout_of_the_branch_is_repaired_by_its_workflow(checkout: Path) -> None:

@@ -90,3 +90,25 @@ def test_a_checkout_without_a_workflow_says_nothing_about_the_default_branch(tmp
     findings = judge(gather(DoctorOptions(links, checkout=tmp_path, offline=True), NOW))
     [finding] = [check_result for check_result in findings if check_result.check == "workflow"]
     assert (finding.level, "of this checkout" in finding.says) == ("warning", True)
+
+
+# The next issue
+
+COMMENT, SUMMARY = "gets a comment.", "only shown in the job summary."
+
+
+@pytest.mark.parametrize(
+    ("inputs", "mode", "level", "words"),
+    [
+        ("", "comment", "ok", f"{COMMENT} (mode: comment, of the settings)"),
+        ("mode: summary", "summary", "ok", f"{SUMMARY} (mode: summary, an input in {WORKFLOW_PATH}, which outranks"),
+        ("mode: 'off'", "off", "ok", "Precedent only remembers it."),
+        ("mode: '${{ vars.MODE }}'", "comment", "note", "its mode is an expression."),
+        ("dry-run: true", "comment", "note", "Nothing happens at the next issue"),
+    ],
+)
+def test_the_doctor_says_what_happens_at_the_next_issue(inputs: str, mode: str, level: str, words: str) -> None:
+    text = WORKFLOW + (f"          {inputs}\n" if inputs else "")
+    steps, _ = github.find_workflows({WORKFLOW_PATH: text.encode()}, is_ours=False)
+    [finding] = github.next_issue(mode, steps)
+    assert (finding.level, words in finding.says) == (level, True), finding.says

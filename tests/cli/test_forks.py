@@ -8,7 +8,7 @@ import pytest
 
 from bot.cli.commands.doctor import doctor_options
 from bot.cli.commands.init import inspect_checkout
-from bot.cli.main import parser
+from bot.cli.parser import parse
 from bot.git.checkout import CheckoutGit, RemoteRepository, remote_of_checkout
 from bot.git.checkout import read_worktree as inspect_worktree
 from bot.local_cache.local_memory import MemoryOptions
@@ -48,7 +48,7 @@ def test_upstream_is_preferred_to_origin_and_origin_to_other_remotes(
     assert next(iter(CheckoutGit(checkout).remotes)) == expected
     remote = remote_of_checkout(checkout)
     assert isinstance(remote, RemoteRepository)
-    options, _ = doctor_options(parser().parse_args(["doctor"]), {})
+    options, _ = doctor_options(parse(["doctor"]), {})
     facts = inspect_checkout(checkout)
     assert (remote.name, facts.remote) == (expected, expected)
     assert remote.repo == options.target.repository == facts.repository
@@ -59,7 +59,7 @@ def test_in_a_fork_all_commands_use_the_original_repository(checkout: Path, call
         assert ORIGINAL in memory.missing
         assert memory.missing.endswith("this checkout uses the remote upstream")
     assert inspect_worktree(checkout).project == "hello"
-    assert doctor_options(parser().parse_args(["doctor"]), {})[0].address == ORIGINAL
+    assert doctor_options(parse(["doctor"]), {})[0].address == ORIGINAL
     data = call("init", "--json").data
     assert (data["repository"], data["remote"], data["default_branch"]) == ("octo-org/hello", "upstream", "trunk")
     assert "[trunk]" in call("init").out

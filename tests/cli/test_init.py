@@ -115,7 +115,7 @@ def test_a_placeholder_is_never_written(checkout: Path, call: Run) -> None:
 
 
 def test_an_invalid_option_exits_with_2_and_writes_nothing(checkout: Path, call: Run) -> None:
-    for options in (("--action", "x/y@v1"), ("--mode", "off"), ("--branch", "a..b"), ("--branch", "x: y")):
+    for options in (("--action", "x/y"), ("--mode", "off"), ("--branch", "a..b"), ("--branch", "x: y")):
         assert call("init", checkout, "--write", "--action", PINNED, *options).code == 2
     assert "main is the default branch" in call("init", checkout, "--write", "--action", PINNED, "--branch", "main").err
     assert files_in(checkout) == {}

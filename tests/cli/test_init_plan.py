@@ -125,7 +125,7 @@ def test_the_name_of_the_action_cannot_change_the_rest_of_the_workflow() -> None
         (IMAGE, True),
         ("octo-org/precedent@release/1", True),
         ("octo-org/precedent", False),
-        ("octo-org/other@v1", False),
+        ("octo-org/other@v1", True),
         ("octo-org/precedent@", False),
         ("octo-org/precedent@../x", False),
         ("octo-org/precedent@v1 # x", False),

@@ -9,16 +9,15 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from bot.cli.main import main, parser
-from bot.cli.options import DELIVERY_STATES
+from bot.cli.main import main
+from bot.cli.parser import parser
 from bot.domain.thread import Thread
 from bot.local_cache.sync import open_store
 from bot.recall.library import similar_query
-from bot.server.model import State
 from tests.cli.checkouts import run_on_terminal
 from tests.cli.program_result import ProgramResult, Run
 from tests.ranking.tiny_model import write_folder
@@ -604,7 +603,3 @@ def test_a_search_without_hits_says_how_much_was_searched(store: Path, call: Run
 def test_a_title_on_two_lines_is_printed_on_one(tmp_path: Path, call: Run) -> None:
     call("import", archive(tmp_path / "a.jsonl", [issue(1, "Zebra\tin\ntwo lines")]), "--store", tmp_path / "s")
     assert call("search", "zebra", "--store", tmp_path / "s").out.endswith("\tZebra in two lines\n")
-
-
-def test_the_states_that_the_command_line_knows_are_those_of_the_server() -> None:
-    assert get_args(State) == DELIVERY_STATES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterator
@@ -19,8 +18,8 @@ from referencing.jsonschema import DRAFT202012
 
 from bot.cli.commands import check, search
 from bot.cli.commands import show as showing
-from bot.cli.main import parser
-from bot.cli.output import show
+from bot.cli.output import ACCENT, BAD, GOOD, show
+from bot.cli.parser import parse
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind
 from bot.questions.views import full_row, gist, match_reasons, passage_row, row_stamp, short_row
@@ -77,10 +76,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def parse_arguments(words: tuple[str, ...], store: Path) -> argparse.Namespace:
+def parse_arguments(words: tuple[str, ...], store: Path) -> Any:
     """Parse a command with `NOW` as the current time."""
     source = () if "session" in words and "--logs" in words else ("--store", str(store))
-    arguments = parser().parse_args([*words, *source, "--json"])
+    arguments = parse([*words, *source, "--json"])
     arguments.as_of = NOW
     return arguments
 
@@ -268,3 +267,16 @@ def test_a_message_of_a_session_is_a_row_too() -> None:
 def test_matched_words_are_shown_as_they_were_typed() -> None:
     assert match_reasons(("login", "loop"), "Loops of LOGIN") == ["holds LOGIN, Loops"]
     assert match_reasons(("login",), "zebra") == []
+
+
+def luminance(number: int) -> float:
+    """The relative luminance of one of the 216 colours after the first 16 (WCAG 2.2)."""
+    steps = [(0, 95, 135, 175, 215, 255)[(number - 16) // base % 6] / 255 for base in (36, 6, 1)]
+    red, green, blue = (step / 12.92 if step <= 0.04045 else ((step + 0.055) / 1.055) ** 2.4 for step in steps)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_every_colour_can_be_read_on_black_and_on_white() -> None:
+    for colour in (ACCENT, GOOD, BAD):
+        assert 1.05 / (luminance(colour) + 0.05) >= 4.5, colour
+        assert (luminance(colour) + 0.05) / 0.05 >= 4.5, colour

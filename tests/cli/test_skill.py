@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from bot.cli.commands.skill import INSTALL_PATH, SKILL_FILE, run_skill
-from bot.cli.main import parser
 from bot.cli.output import show
+from bot.cli.parser import parse
 from bot.errors import PrecedentError
 from tests.cli.checkouts import git
 from tests.cli.program_result import ProgramResult, Run
@@ -235,7 +235,7 @@ def skill(empty_checkout: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def run(*arguments: str) -> ProgramResult:
         error = ""
         try:
-            code = show(run_skill(parser("skill").parse_args(["skill", *arguments])))
+            code = show(run_skill(parse(["skill", *arguments])))
         except PrecedentError as fault:
             code, error = fault.exit_code, str(fault)
         except SystemExit as end:

@@ -13,7 +13,7 @@ from typing import NamedTuple, get_args
 
 import pytest
 
-from bot.cli.main import parser
+from bot.cli.parser import parser
 from bot.server.options import FLAGS, ServerOptions
 from bot.settings.schema import MODES, Run, describe
 from tests.docs.pages import CODE, PAGES, ROOT, blocks, code_of, parsers, rows, section, text

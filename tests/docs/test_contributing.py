@@ -70,8 +70,6 @@ def test_an_example_touches_few_files_and_only_existing_ones_unless_it_adds_one(
 
 
 def test_the_new_command_is_registered_like_an_existing_one() -> None:
-    (registered,) = re.findall(
-        r'^(@command\(ASK, ")decided .*\n(def )decided(.*)$', text("CONTRIBUTING.md"), re.MULTILINE
-    )
-    before, define, after = map(re.escape, registered)
-    assert re.search(rf"{before}related .*\n{define}related{after}", text("bot/cli/options.py"))
+    (registered,) = re.findall(r'^( +")decided(": CommandSpec\(".*", ").*"\),$', text("CONTRIBUTING.md"), re.MULTILINE)
+    before, _ = map(re.escape, registered)
+    assert re.search(rf'{before}show": CommandSpec\(".*", "42"\),', text("bot/cli/commands/__init__.py"))

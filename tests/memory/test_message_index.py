@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.domain.card import message_id, message_of
 from bot.domain.changes import FORGET, Changes
 from bot.domain.thread import Message, Record, Thread, ThreadId, Tombstone
-from bot.index.document import message_id, message_of
 from bot.index.protocol import LAYOUT_VERSION
 from bot.memory.manifest import MESSAGE_FOLDER, MessageFiles, decode_manifest, encode_manifest
 from bot.memory.memory import Memory

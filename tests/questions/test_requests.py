@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bot.cli.commands.mcp import tool_context
-from bot.cli.main import parser
+from bot.cli.parser import parse
 from bot.domain.changes import Changes
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
@@ -178,5 +178,5 @@ def test_the_mcp_server_reads_the_branch_given_by_its_option(tmp_path: Path, mon
         memory.commit("test")
     subprocess.run(["git", "clone", "--quiet", "--single-branch", bare, tmp_path / "checkout"], check=True)
     monkeypatch.chdir(tmp_path / "checkout")
-    tools = tool_context(parser("mcp").parse_args(["mcp", "--memory-branch", "elsewhere"]))
+    tools = tool_context(parse(["mcp", "--memory-branch", "elsewhere"]))
     assert [hit["id"] for hit in answer(tools, "search_memories", {"query": "zebra"}).data["hits"]] == [7]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli.commands.org_server import rebuild_on_server
+from bot.cli.options import ServerArguments
 from bot.domain.organisation import OrganisationThread
 from bot.domain.post import OrganisationKey
 from bot.errors import UserError
@@ -479,8 +479,7 @@ def test_the_operator_rebuilds_the_index_by_command(
         "ORGANISATION": str(index.folder),
     }.items():
         monkeypatch.setitem(os.environ, f"PRECEDENT_{name}", value)
-    arguments = argparse.Namespace(installation=[], json=True, header=True)
-    result = rebuild_on_server(arguments)
+    result = rebuild_on_server(ServerArguments(), [], as_json=True, header=True)
     assert result == (
         [{"installation": index.installation, "repositories": 1, "threads": 2, "unread": []}],
         0,
@@ -488,8 +487,7 @@ def test_the_operator_rebuilds_the_index_by_command(
     assert "PRECEDENT_PRIVATE_KEY" not in os.environ
     monkeypatch.setitem(os.environ, "PRECEDENT_PRIVATE_KEY", key)
     index.harness.git.access = lambda token, name: None
-    arguments = argparse.Namespace(installation=[index.installation], json=False, header=False)
-    text, code = rebuild_on_server(arguments)
+    text, code = rebuild_on_server(ServerArguments(), [index.installation], as_json=False, header=False)
     assert code == 1
     assert [line.split("\t")[:2] for line in str(text).splitlines()] == [
         [str(index.installation), "0"],
@@ -500,4 +498,4 @@ def test_the_operator_rebuilds_the_index_by_command(
 def test_a_rebuild_by_command_without_an_index_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.environ", {"PRECEDENT_APP_ID": "1", "PRECEDENT_PRIVATE_KEY": key_pair()[0]})
     with pytest.raises(UserError, match="--organisation"):
-        rebuild_on_server(argparse.Namespace())
+        rebuild_on_server(ServerArguments(), [], as_json=False, header=False)

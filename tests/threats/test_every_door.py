@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from bot.cli.commands import COMMANDS
 from bot.cli.main import main
-from bot.cli.options import COMMANDS
 from bot.comment.prompt import DATA_NOTICE
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer

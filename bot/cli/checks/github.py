@@ -105,6 +105,7 @@ def read_config(data: bytes | None, name: str) -> tuple[Settings, CheckResult]:
 
 
 WORKFLOW_FOLDER = ".github/workflows"
+WORKFLOW_PATH = f"{WORKFLOW_FOLDER}/precedent.yml"
 REQUIRED_EVENTS: Mapping[str, tuple[str, ...]] = {
     "issues": ("opened", "edited", "closed", "reopened", "deleted", "transferred"),
     "issue_comment": ("created", "edited", "deleted"),
@@ -112,6 +113,9 @@ REQUIRED_EVENTS: Mapping[str, tuple[str, ...]] = {
 """Events without which memory lags behind, each with the activity types that bring something new."""
 
 _PRECEDENT_ACTION = re.compile(r"(?:docker://)?(?:[\w.-]{1,100}/){1,4}precedent(?:[@:][\w./:@-]{1,200})?", re.ASCII)
+_OTHER_ACTION = re.compile(r"(?!actions/)[\w-]{1,39}/[\w.-]{1,100}@[\w./-]{1,200}", re.ASCII)
+"""Any Action but those of GitHub: in the workflow that `precedent init` writes, it is a fork with another name."""
+
 _PLACEHOLDER = re.compile(r"(?:\A|/)OWNER/", re.ASCII)
 
 
@@ -151,7 +155,8 @@ def _find_steps(path: str, workflow: object, *, is_ours: bool) -> Iterator[Step]
     for job in map(_as_mapping, _as_mapping(top.get("jobs")).values()):
         for step in map(_as_mapping, _as_list(job.get("steps"))):
             uses = str(step.get("uses") or "")
-            if _PRECEDENT_ACTION.fullmatch(uses) or (is_ours and uses in ("./", ".")):
+            is_fork = path == WORKFLOW_PATH and _OTHER_ACTION.fullmatch(uses)
+            if is_fork or _PRECEDENT_ACTION.fullmatch(uses) or (is_ours and uses in ("./", ".")):
                 inputs = {str(name): _as_text(value) for name, value in _as_mapping(step.get("with")).items()}
                 yield Step(path, top, job, uses, inputs, "if" in step or "if" in job)
 
@@ -165,7 +170,7 @@ def check_workflow(
     if not (steps or unread):
         where = "of this checkout" if is_checkout else "on the default branch"
         says = f"none of the files in {WORKFLOW_FOLDER} {where} uses Precedent"
-        remedy = f"put the workflow of the README on the default branch, as {WORKFLOW_FOLDER}/precedent.yml"
+        remedy = f"put the workflow of the README on the default branch, as {WORKFLOW_PATH}"
         yield CheckResult("workflow", "warning" if is_checkout else "error", says, remedy)
     for step in steps:
         findings = [
@@ -178,6 +183,29 @@ def check_workflow(
         if not any(each.is_problem for each in findings):
             findings.insert(0, CheckResult("workflow", "ok", f"{step.path} is set up correctly"))
         yield from findings
+
+
+def next_issue(mode: str, steps: Sequence[Step]) -> Iterator[CheckResult]:
+    """What will happen at the next issue, in one sentence; ``mode`` is that of the settings and the inputs."""
+    if not steps:
+        return  # another check reports that nothing runs
+    step, given = steps[0], steps[0].inputs.get("mode", "")
+    if is_dry(step):
+        says = "Nothing happens at the next issue: the workflow has dry-run: true."
+    elif "${{" in given:
+        says = f"Whether the next issue gets a comment is decided when {step.path} runs: its mode is an expression."
+    else:
+        source = f"an input in {step.path}, which outranks the settings" if given else "of the settings"
+        yield CheckResult("next issue", "ok", f"{_AT_THE_NEXT_ISSUE[mode]} (mode: {mode}, {source})")
+        return
+    yield CheckResult("next issue", "note", says)
+
+
+_AT_THE_NEXT_ISSUE = {
+    "comment": "The next issue that resembles a closed one gets a comment.",
+    "summary": "The next issue that resembles a closed one gets no comment: it is only shown in the job summary.",
+    "off": "The next issue gets no answer: Precedent only remembers it.",
+}
 
 
 def _check_events(step: Step) -> Iterator[CheckResult]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from bot.action.report import NEAREST_HEADING
+from bot.cli.arguments import one_of
+from bot.cli.options import Arguments, argument, json_option, option, repo_option, semantic_option, store_option
 from bot.cli.output import warn
 from bot.comment.clean_text import one_line, truncate
 from bot.comment.links import CommentLinks
@@ -29,7 +31,18 @@ MAX_LINE_CHARS = 200
 """Maximum characters of a line about a similar issue."""
 
 
-def run_answer(args: argparse.Namespace) -> object:
+class AnswerArguments(Arguments):
+    id: str = argument("ID", "an issue (42, #42, OWNER/NAME#42 or its URL), or a thread id such as ABC-123")
+    store: Path = store_option()
+    as_of: str = option(
+        "created: use nothing newer than the thread (default now)", **one_of("created", "now"), default="now"
+    )
+    repo: str | None = repo_option()
+    semantic: Path | None = semantic_option()
+    json: bool = json_option("the whole answer")
+
+
+def run_answer(args: AnswerArguments) -> object:
     memory = open_store(args.store, semantic=args.semantic)
     settings, repo = Settings(), args.repo or memory.state.repo
     thread = _find_thread(memory, args.id, repo or "")

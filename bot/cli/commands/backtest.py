@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bot.cli.arguments import fraction
 from bot.cli.commands.learn import learner_of_store
+from bot.cli.options import Alternatives, ReplayArguments, file_option, option
 from bot.cli.output import progress, rank_table
 from bot.errors import WorldError
 from bot.evaluation.backtest import ReplayedHits
@@ -18,7 +19,23 @@ from bot.memory.model_store import ModelUpdate
 from bot.ranking.weights import RankingModels
 
 
-def run_backtest(args: argparse.Namespace) -> object:
+class BacktestArguments(ReplayArguments):
+    html: Path | None = file_option("write a report with plots and the comments")
+
+
+_GOAL = Alternatives()
+
+
+class CalibrateArguments(ReplayArguments):
+    share: float = option(
+        "the share of issues that get a hit (default 0.125)", among=_GOAL, type=fraction, default=0.125, metavar="X"
+    )
+    precision: float | None = option(
+        "the share of comments whose hit people linked later", among=_GOAL, type=fraction, metavar="X"
+    )
+
+
+def run_backtest(args: BacktestArguments) -> object:
     memory, learner = learner_of_store(args)
     with progress("Replaying", args.last) as tick:
         backtest = learner.backtest(memory.ranking, args.last, args.seconds, tick)
@@ -43,7 +60,7 @@ def write_page(path: Path, text: str) -> None:
         raise WorldError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def run_calibrate(args: argparse.Namespace) -> object:
+def run_calibrate(args: CalibrateArguments) -> object:
     memory, learner = learner_of_store(args)
 
     def calibrate(replays: Sequence[ReplayedHits], ranking: RankingModels) -> Calibration:

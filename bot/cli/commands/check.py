@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-from bot.cli.arguments import memory_options, reference_time
+from bot.cli.options import MemoryArguments, flag, json_option, option, path_argument
 from bot.cli.output import SCHEMA_VERSION, CommandResult, facts_of_answer, show_notes, warn
 from bot.comment.clean_text import visible_text
 from bot.domain.bounds import MAX_TITLE
@@ -21,9 +20,19 @@ _MAX_BYTES = 4 * (MAX_TITLE + MAX_TEXT)
 """Bytes of a draft that are read: GitHub's limit, in UTF-8."""
 
 
-def run_check(args: argparse.Namespace) -> CommandResult:
+class CheckArguments(MemoryArguments):
+    """Reads a draft from a file or from stdin. Exit codes: 0 nothing similar is remembered; 3 there is something to
+    read."""
+
+    file: Path | None = path_argument("the draft, whose first line is the title (default stdin)", nargs="?")
+    title: str | None = option("the title, if the draft has only the body", metavar="TEXT")
+    comment: bool = flag("print the whole comment, with conversations")
+    json: bool = json_option("the comment and the threads in it")
+
+
+def run_check(args: CheckArguments) -> CommandResult:
     request = _request(args)
-    with open_memory(memory_options(args)) as memory:
+    with open_memory(args.memory) as memory:
         answer = check_draft(request, memory.require())
         show_notes(memory)
         if args.json:
@@ -38,12 +47,12 @@ def run_check(args: argparse.Namespace) -> CommandResult:
     return CommandResult(shown, exit_code)
 
 
-def _request(args: argparse.Namespace) -> DraftRequest:
+def _request(args: CheckArguments) -> DraftRequest:
     text = _read_draft(args.file)
     title, body = (args.title, text) if args.title else split_draft(text)
     if not title.strip():
         raise UserError("the draft is empty: its first line is the title")
-    return DraftRequest(title, body, reference_time(args))
+    return DraftRequest(title, body, args.now)
 
 
 def _read_draft(file: Path | None) -> str:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
-
-from bot.cli.arguments import FileArgument, FolderArgument
+from bot.cli.arguments import one_of
+from bot.cli.options import Arguments, FileArgument, FolderArgument, argument
+from bot.cli.parser import parser
 from bot.errors import require_libraries
 
-
-def run_completion(args: argparse.Namespace) -> str:
-    return script(args.top, args.shell)
+SHELLS = ("bash", "zsh", "fish")
 
 
-def script(top: argparse.ArgumentParser, shell: str) -> str:
+class CompletionArguments(Arguments):
+    """Write it into a file once, for bash ~/.local/share/bash-completion/completions/precedent. docs/agents.md has the
+    other shells."""
+
+    shell: str = argument("SHELL", ", ".join(SHELLS), **one_of(*SHELLS))
+
+
+def run_completion(args: CompletionArguments) -> str:
+    return script(args.shell)
+
+
+def script(shell: str) -> str:
     with require_libraries({"shtab"}, "{name} is missing: install the packages in requirements.lock"):
         import shtab
     FileArgument.complete, FolderArgument.complete = shtab.FILE, shtab.DIRECTORY
-    return shtab.complete(top, shell) + "\n"
+    return shtab.complete(parser(), shell) + "\n"

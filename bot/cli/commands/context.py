@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.cli.arguments import memory_options, reference_time, worktree_of
-from bot.cli.commands.search import run_what
+from bot.cli.arguments import issue, login, moment, number, one_of, worktree_of, zone
+from bot.cli.commands.search import WhatArguments, run_what
+from bot.cli.options import Alternatives, MemoryArguments, flag, folder_option, me_option, option
 from bot.cli.output import NO_RESULTS, show_notes, warn
 from bot.comment.catalogue import count
 from bot.comment.prompt import (
@@ -32,7 +32,7 @@ from bot.local_cache.session_answers import records_about_issue, sessions_about_
 from bot.local_cache.threads import card_at, open_records
 from bot.memory.memory import Memory
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
-from bot.questions.requests import HistoryRequest, WorkRequest
+from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS, HistoryRequest, Issue, WorkRequest
 from bot.questions.thread import visible_data
 from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, Row, short_row, work_rows
 from bot.questions.work import find_for_work
@@ -41,6 +41,27 @@ from bot.sources.session_times import local_zone
 
 _SECTION_TITLES = {name: section.title for name, section in WORK_SECTIONS.items()} | {SESSIONS_SECTION: SESSIONS_TITLE}
 """The sections of `work_rows` with their titles."""
+
+
+_SCOPE = Alternatives(required=True)
+
+
+class ContextArguments(MemoryArguments):
+    issue: Issue | None = option("on this issue or pull request", among=_SCOPE, type=issue, metavar="N")
+    participant: str | None = option(
+        "in threads in which this account wrote", among=_SCOPE, type=login, metavar="LOGIN"
+    )
+    sessions: Path | None = folder_option("in the agent transcripts in this folder", among=_SCOPE)
+    branch: bool = flag("instead of conversations, the output of precedent what", among=_SCOPE)
+    format: str = option("the output format (default xml)", **one_of("xml", "markdown", "json"), default="xml")
+    as_json: None = option(
+        "the same as --format json", name="--json", action="store_const", const="json", dest="format"
+    )
+    chars: int = option("at most N characters", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N")
+    days: int = option(f"how many days back (default {DAYS})", type=number(1, MAX_DAYS), default=DAYS, metavar="N")
+    me: list[str] | None = me_option()
+    timezone: tzinfo | None = option("such as Europe/Berlin (default: this machine's)", type=zone, metavar="NAME")
+    as_of: datetime | None = option("answer as of this time, such as 2026-05-03T09:30Z", type=moment, metavar="TIME")
 
 
 def branch_text(sections: dict[str, list[Row]], form: str, chars: int) -> str:
@@ -170,9 +191,11 @@ MAX_THREADS = 10_000
 """Maximum threads to read for one scope, newest first."""
 
 
-def run_context(args: argparse.Namespace) -> object:
+def run_context(args: ContextArguments) -> object:
     if args.branch:
-        return run_what(args) if args.format == "json" else _branch_context(args)
+        if args.format == "json":
+            return run_what(WhatArguments(**vars(args), json=True, exit_code=False))
+        return _branch_context(args)
     zone = args.timezone or local_zone()
     now = (args.as_of or datetime.now(UTC)).astimezone(zone)
     scope = _threads_in_scope(args, now)
@@ -186,10 +209,10 @@ def run_context(args: argparse.Namespace) -> object:
     return text
 
 
-def _branch_context(args: argparse.Namespace) -> str:
-    with open_memory(memory_options(args)) as memory:
+def _branch_context(args: ContextArguments) -> str:
+    with open_memory(args.memory) as memory:
         worktree = worktree_of(memory)
-        request = WorkRequest(worktree, reference_time(args))
+        request = WorkRequest(worktree, args.now)
         sessions = sessions_about_work(memory, worktree)
         answer = find_for_work(request, memory.local_cache, sessions.found)
         show_notes(memory, answer.unused, sessions.notes)
@@ -199,11 +222,11 @@ def _branch_context(args: argparse.Namespace) -> str:
     return text
 
 
-def _threads_in_scope(args: argparse.Namespace, now: datetime) -> _Scope:
+def _threads_in_scope(args: ContextArguments, now: datetime) -> _Scope:
     since = now - timedelta(days=args.days)
     if args.sessions is not None:
         return _Scope(_session_threads(args.sessions, since), Settings().comment.author)
-    with open_memory(memory_options(args)) as memory:
+    with open_memory(args.memory) as memory:
         own = settings_of(memory.require()).comment.author
         with open_records(memory) as records:
             if args.issue:
@@ -211,7 +234,7 @@ def _threads_in_scope(args: argparse.Namespace, now: datetime) -> _Scope:
             changed = [card.id for card in memory.local_cache.updated_since(since) if card.kind.traits.is_conversation][
                 :MAX_THREADS
             ]
-            return _Scope(threads_of_participant(_threads(records, changed), args.participant), own)
+            return _Scope(threads_of_participant(_threads(records, changed), args.participant or ""), own)
 
 
 def _issue_scope(memory: LocalMemory, records: Memory, number: int, now: datetime) -> _Scope:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import pwd
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
+from bot.cli.arguments import delivery_name, non_empty, one_of, past_moment, positive
 from bot.cli.commands.serve import server_flags, server_inbox
+from bot.cli.options import ServerArguments, argument, flag, header_option, json_option, option
 from bot.cli.output import table
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
-from bot.server.model import Delivery, RepositoryKey, RunRow, moment_text
+from bot.server.model import Delivery, RepositoryKey, RunRow, State, moment_text
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
@@ -38,10 +39,47 @@ ALLOWED_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 """Action → the arguments that it accepts."""
 
 
-def run_deliveries(args: argparse.Namespace) -> object:
+Action = Literal["list", "show", "replay", "drop", "audit"]
+ACTIONS = get_args(Action)
+
+
+class DeliveriesArguments(ServerArguments):
+    """Actions: list them; show one in full; replay dead ones; drop dead or waiting ones; audit: list who replayed or
+    dropped some."""
+
+    action: Action = argument("ACTION", f"{', '.join(ACTIONS[:-1])} or {ACTIONS[-1]}", **one_of(*ACTIONS))
+    numbers: list[int | str] = argument(
+        "NUMBER",
+        "which to show, replay or drop; show also takes GitHub's GUID",
+        nargs="*",
+        default=[],
+        type=delivery_name,
+    )
+    all_dead: bool = flag("replay, drop: all dead deliveries that match the filters")
+    state: State | None = option("filter: only deliveries in this state", **one_of(*get_args(State)))
+    reason: str | None = option("filter: only those whose reason contains this", type=non_empty, metavar="TEXT")
+    repo: str | None = option(
+        "filter: only those of this OWNER/NAME, or key as listed", type=non_empty, metavar="REPOSITORY"
+    )
+    since: datetime | None = option(
+        "filter: only those received since 2026-05-03, or 7d, 4w, 6m, 1y ago; audit: done since",
+        type=past_moment,
+        metavar="WHEN",
+    )
+    until: datetime | None = option(
+        "filter: only those received before then; audit: done before", type=past_moment, metavar="WHEN"
+    )
+    before: int | None = option("list, audit: only what is older than this one", type=positive, metavar="NUMBER")
+    limit: int | None = option("list, audit: at most 1000 (default 50)", type=positive, metavar="N")
+    why: str | None = option("replay, drop: the reason, which is stored", metavar="TEXT")
+    json: bool = json_option("the answer")
+    header: bool = header_option()
+
+
+def run_deliveries(args: DeliveriesArguments) -> object:
     _check_arguments(args)
     options = read_options(os.environ, server_flags(args), required=())
-    actions: Mapping[str, Callable[[Inbox, argparse.Namespace], object]] = {
+    actions: Mapping[str, Callable[[Inbox, DeliveriesArguments], object]] = {
         "list": _list_deliveries,
         "show": _show_delivery,
         "audit": _list_audit,
@@ -56,7 +94,7 @@ def run_deliveries(args: argparse.Namespace) -> object:
         return actions[args.action](inbox, args)
 
 
-def _check_arguments(args: argparse.Namespace) -> None:
+def _check_arguments(args: DeliveriesArguments) -> None:
     action, takes = args.action, ALLOWED_ARGUMENTS[args.action]
     for name in ("numbers", "all_dead", *FILTERS, *PAGING, "why"):
         if getattr(args, name) and name not in takes:
@@ -74,7 +112,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError(f"--all-dead means dead ones: leave out --state {args.state}")
 
 
-def _filter(args: argparse.Namespace) -> DeliveryFilter:
+def _filter(args: DeliveriesArguments) -> DeliveryFilter:
     from bot.server.delivery_filter import DeliveryFilter
 
     repository = _repository_key(args.repo) if args.repo else None
@@ -99,7 +137,7 @@ def _repository_key(text: str) -> RepositoryKey | None:
         raise UserError(f"--repo: {text[:40]!r} is neither OWNER/NAME nor a key such as 17-42") from error
 
 
-def _list_deliveries(inbox: Inbox, args: argparse.Namespace) -> object:
+def _list_deliveries(inbox: Inbox, args: DeliveriesArguments) -> object:
     from bot.server.delivery_filter import select_deliveries
 
     with inbox.database.transaction() as transaction:
@@ -109,7 +147,7 @@ def _list_deliveries(inbox: Inbox, args: argparse.Namespace) -> object:
     return table(COLUMNS, map(_cells, deliveries), header=args.header)
 
 
-def _show_delivery(inbox: Inbox, args: argparse.Namespace) -> object:
+def _show_delivery(inbox: Inbox, args: DeliveriesArguments) -> object:
     (name,) = args.numbers
     stored = inbox.delivery(name if isinstance(name, int) else inbox.number_of(name))
     if stored is None:
@@ -133,11 +171,12 @@ def _lines(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def _operate(inbox: Inbox, args: argparse.Namespace) -> object:
+def _operate(inbox: Inbox, args: DeliveriesArguments) -> object:
     from bot.server.dead_letters import Operation, replay_or_drop
 
-    selection = args.numbers or _filter(args)
-    record = replay_or_drop(inbox, Operation(args.action, _operator(), selection, args.why or ""))
+    selection = [number for number in args.numbers if isinstance(number, int)] or _filter(args)
+    action: Literal["replay", "drop"] = "replay" if args.action == "replay" else "drop"
+    record = replay_or_drop(inbox, Operation(action, _operator(), selection, args.why or ""))
     if args.json:
         return {"asked": record.asked, "done": record.done}
     done = "will be tried again" if args.action == "replay" else "dropped"
@@ -155,7 +194,7 @@ def _operator() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def _list_audit(inbox: Inbox, args: argparse.Namespace) -> object:
+def _list_audit(inbox: Inbox, args: DeliveriesArguments) -> object:
     from bot.server.audit import audit_entries
 
     bounds = {"since": _milliseconds(args.since), "until": _milliseconds(args.until), "before": args.before or 0}
@@ -221,7 +260,7 @@ def _run_data(run: RunRow) -> dict[str, object]:
     }
 
 
-def _limit(args: argparse.Namespace) -> int:
+def _limit(args: DeliveriesArguments) -> int:
     return min(args.limit or 50, MAX_LIMIT)
 
 

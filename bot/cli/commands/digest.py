@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
-from bot.cli.arguments import memory_options
+from bot.cli.arguments import number, past_moment
 from bot.cli.commands.backtest import write_page
-from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, progress, sections_text, show_notes, warn
+from bot.cli.options import MemoryArguments, file_option, header_option, json_option, option
+from bot.cli.output import SCHEMA_VERSION, CommandResult, progress, sections_text, show_notes, warn
 from bot.domain.hosts import GITHUB
 from bot.domain.thread import RepositoryAddress
 from bot.local_cache.draft import comparing_memory
@@ -19,8 +20,25 @@ from bot.questions.digest import DigestRequest, MaintainerReport
 from bot.questions.digest_views import report_items, report_row, summary_sentence
 
 
-def run_digest(args: argparse.Namespace) -> CommandResult:
-    with open_memory(memory_options(args)) as local_memory:
+class DigestArguments(MemoryArguments):
+    """Six lists: reports of something that may be back, many reports of one thing, fixes that no release has,
+    decisions, answered questions that no page covers, and open duplicates of closed issues. It reads the whole
+    memory."""
+
+    since: datetime = option(
+        "what happened since 2026-05-03, or in the last 7d, 4w, 6m, 1y (default: the last 30d)",
+        type=past_moment,
+        default="30d",
+        metavar="WHEN",
+    )
+    limit: int = option("how many in a list, 1 to 100 (default 10)", type=number(1, 100), default=10, metavar="N")
+    html: Path | None = file_option("write a page too")
+    json: bool = json_option("the digest")
+    header: bool = header_option()
+
+
+def run_digest(args: DigestArguments) -> CommandResult:
+    with open_memory(args.memory) as local_memory:
         report = _report(DigestRequest(args.since, datetime.now(UTC), args.limit), local_memory.require())
         show_notes(local_memory)
         home = local_memory.home or (f"{GITHUB}/{local_memory.repo}" if local_memory.repo else "")
@@ -34,7 +52,7 @@ def run_digest(args: argparse.Namespace) -> CommandResult:
         for note in (summary_sentence(report), *report.notes):
             warn(note)
         shown = sections_text(report_items(report, home), header=args.header)
-    return command_result(shown, args, found=True)
+    return CommandResult(shown, 0)
 
 
 def _report(request: DigestRequest, local_memory: LocalMemory) -> MaintainerReport:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,19 +9,36 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.cli.arguments import token_of
+from bot.cli.arguments import address, token_of
 from bot.cli.checks import github, memory
 from bot.cli.checks.collect import DoctorOptions, SetupFacts, gather
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, Level, RepositoryLinks, api_of, exit_code, parse_remote_url
 from bot.cli.checks.text_model import check_text_model
-from bot.cli.output import ColouredText, CommandResult, progress
+from bot.cli.options import Arguments, file_option, flag, folder_option, json_option, option, repo_option
+from bot.cli.output import BAD, GOOD, ColouredText, CommandResult, progress
 from bot.comment.clean_text import log_line
 from bot.domain.hosts import GITHUB
 from bot.errors import StoreError, UserError
 from bot.git.checkout import RemoteRepository, find_top, remote_of_checkout
 from bot.git.errors import RemoteUnreachable
 from bot.settings.schema import Settings
+
+
+class DoctorArguments(Arguments):
+    """Checks everything and writes nothing. Reads a token from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the
+    environment. Exit codes: 0 all is well, notes included; 1 there are warnings, or something outside failed; 2
+    there is an error that you can fix."""
+
+    repo: str | None = repo_option("the repository (default: that of the remote upstream here, else origin)")
+    server: str | None = option("its server, which then receives the token", type=address, metavar="URL")
+    api: str | None = option("the address of that server's API", type=address, metavar="URL")
+    branch: str | None = option("the memory branch (default: that of the workflow or settings)", metavar="NAME")
+    config: Path | None = file_option("settings to check before you push them")
+    store: Path | None = folder_option("check this store instead of a repository")
+    offline: bool = flag("ask git, but not the API")
+    verbose: bool = flag("show every check in full")
+    json: bool = json_option("the findings")
 
 
 def judge(facts: SetupFacts) -> list[CheckResult]:
@@ -71,6 +87,7 @@ def _check_setup(facts: SetupFacts) -> Iterator[CheckResult]:
         yield from github.check_workflow(
             setup.steps, comments=comments, is_checkout=setup.is_from_checkout, unread=unread
         )
+        yield from github.next_issue(setup.settings.mode, setup.steps)
         yield check_text_model(setup.settings.similar.model, is_here=facts.has_model)
 
 
@@ -98,7 +115,7 @@ def _check_discussions(facts: SetupFacts) -> Iterator[CheckResult]:
         yield from github.check_discussions(facts.api, facts.setup.settings, facts.setup.steps, inspected, facts.target)
 
 
-def run_doctor(args: argparse.Namespace) -> CommandResult:
+def run_doctor(args: DoctorArguments) -> CommandResult:
     with progress("Checking", None):
         findings = examine(args, os.environ, datetime.now(UTC))
     code = exit_code(findings)
@@ -107,19 +124,19 @@ def run_doctor(args: argparse.Namespace) -> CommandResult:
     return CommandResult(render_findings(findings, terminal(), verbose=args.verbose), code)
 
 
-def examine(args: argparse.Namespace, environ: Mapping[str, str], now: datetime) -> list[CheckResult]:
+def examine(args: DoctorArguments, environ: Mapping[str, str], now: datetime) -> list[CheckResult]:
     """All findings. UserError if there is nothing to check."""
     options, refused = doctor_options(args, environ)
     return [*refused, *judge(gather(options, now))]
 
 
-def doctor_options(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[DoctorOptions, list[CheckResult]]:
+def doctor_options(args: DoctorArguments, environ: Mapping[str, str]) -> tuple[DoctorOptions, list[CheckResult]]:
     """What to check, and a finding if the token is withheld."""
     if args.store:
         is_checkout = (Path(args.store) / ".git").exists()
         return DoctorOptions(RepositoryLinks(store=str(args.store), is_checkout=is_checkout), config=args.config), []
     remote = None if args.repo else _checkout_remote()
-    server, repository = _server_and_name(remote) if remote else (GITHUB, args.repo)
+    server, repository = _server_and_name(remote) if remote else (GITHUB, args.repo or "")
     server = args.server or server
     target = RepositoryLinks(repository, server, args.api or api_of(server), branch=args.branch or Settings().branch)
     token, refused = token_of(environ).text, []
@@ -153,7 +170,7 @@ def _server_and_name(remote: RemoteRepository) -> tuple[str, str]:
 
 UNICODE_SIGNS: dict[Level, str] = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
 ASCII_SIGNS: dict[Level, str] = {"ok": "+", "note": "-", "warning": "!", "error": "x"}
-_COLOURS: dict[Level, str] = {"ok": "32", "note": "2", "warning": "33", "error": "31"}
+_COLOURS: dict[Level, str] = {"ok": f"38;5;{GOOD}", "note": "0", "warning": f"38;5;{BAD}", "error": f"1;38;5;{BAD}"}
 _CHECK_WIDTH = 13
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from bot.cli.arguments import number, one_of
+from bot.cli.options import MAX_COUNT, Arguments, FileArgument, file_option, json_option, option, semantic_option
 from bot.cli.output import progress, rank_table
 from bot.domain.thread import Thread, ThreadId
 from bot.domain.thread_json import parse_key
@@ -22,7 +23,27 @@ from bot.ranking.weights import shipped
 from bot.sources.archive_file import read_archive
 
 
-def run_eval(args: argparse.Namespace) -> object:
+class EvalArguments(Arguments):
+    threads: Path = option("the archive (.jsonl, .jsonl.gz)", required=True, action=FileArgument)
+    queries: Path = option("one JSON object per line: id, and relevant (ids)", required=True, action=FileArgument)
+    window_days: int | None = option(
+        "candidates at most N days older than the query", type=number(1, 100_000), metavar="N"
+    )
+    limit: int | None = option("N queries, spread evenly over all", type=number(1, MAX_COUNT), metavar="N")
+    ranking: str = option(
+        "own: refit along the way, as a repository with 100 marked duplicates does (default)",
+        **one_of("own", "shipped"),
+        default="own",
+    )
+    folds: int | None = option(
+        "fit the weights to the other N - 1 folds of the queries, by time", type=number(2, 50), metavar="N"
+    )
+    semantic: Path | None = semantic_option()
+    against: Path | None = file_option("an earlier result (--json) to compare with")
+    json: bool = json_option("the figures and all ranks")
+
+
+def run_eval(args: EvalArguments) -> object:
     started = time.monotonic()
     threads = {thread.id: thread for thread in read_archive(args.threads)}
     queries = _spread(_read_queries(args.queries, threads), args.limit)
@@ -43,15 +64,15 @@ def run_eval(args: argparse.Namespace) -> object:
 
 def _read_queries(path: Path, threads: dict[ThreadId, Thread]) -> list[EvaluationQuery]:
     queries = []
-    for number, row in _read_lines(path):
+    for line, row in _read_lines(path):
         try:
             if not isinstance(row["relevant"], list):
                 raise TypeError("relevant must be a list of ids")
             key, relevant = parse_key(row["id"]), frozenset(map(parse_key, row["relevant"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{path}, line {number}: a query needs id and relevant ({error!s:.80})") from error
+            raise UserError(f"{path}, line {line}: a query needs id and relevant ({error!s:.80})") from error
         if key not in threads:
-            raise UserError(f"{path}, line {number}: no thread {key!s:.80} in the archive")
+            raise UserError(f"{path}, line {line}: no thread {key!s:.80} in the archive")
         older = frozenset(k for k in relevant if k in threads and threads[k].created_at < threads[key].created_at)
         queries.append(EvaluationQuery(key, older))
     if not queries:
@@ -85,7 +106,7 @@ def _spread(queries: list[EvaluationQuery], limit: int | None) -> list[Evaluatio
     return [queries[index * len(queries) // limit] for index in range(limit)]
 
 
-def _figures(results: Sequence[EvaluationResult], args: argparse.Namespace) -> dict[str, object]:
+def _figures(results: Sequence[EvaluationResult], args: EvalArguments) -> dict[str, object]:
     times = [result.ms for result in results]
     ranks = {str(result.id): result.rank for result in results}
     return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from shlex import quote
 from typing import Any
 
 from bot.cli.commands.learn import learn_and_commit
+from bot.cli.options import Arguments, json_option, option, path_argument, repo_option, semantic_option, store_option
 from bot.cli.output import progress
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
@@ -26,7 +26,16 @@ BATCH_SIZE = 20_000
 """Threads per batch, which bounds the memory use for archives of any size."""
 
 
-def run_import(args: argparse.Namespace) -> object:
+class ImportArguments(Arguments):
+    files: list[Path] = path_argument("an archive", nargs="+")
+    store: Path = store_option()
+    repo: str | None = repo_option("the repository that the threads come from")
+    semantic: Path | None = semantic_option()
+    learn: bool = option("do not learn from them at the end", name="--no-learn", action="store_false")
+    json: bool = json_option("counts")
+
+
+def run_import(args: ImportArguments) -> object:
     started = time.monotonic()
     if args.store.exists() and not args.store.is_dir():
         raise UserError(f"{args.store} is a file: --store takes a folder")
@@ -61,7 +70,7 @@ def run_import(args: argparse.Namespace) -> object:
     return summary.format(**counts) + learned
 
 
-def _learn_if_due(memory: Memory, args: argparse.Namespace) -> int:
+def _learn_if_due(memory: Memory, args: ImportArguments) -> int:
     """Learn if it is due and wanted. Returns how many threads the store has learned from."""
     if args.learn and is_due(memory, unattended=True):
         learn_and_commit(memory, args.repo or memory.state.repo, LEARN_SECONDS)

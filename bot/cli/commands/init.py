@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Iterator
@@ -11,9 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot.cli.arguments import is_action
-from bot.cli.checks.github import WORKFLOW_FOLDER, Step, find_workflows, is_dry
+from bot.cli.arguments import action_name, is_action, one_of
+from bot.cli.checks.github import WORKFLOW_FOLDER, WORKFLOW_PATH, Step, find_workflows, is_dry
 from bot.cli.checks.result import parse_remote_url
+from bot.cli.options import Arguments, argument, flag, json_option, option
 from bot.cli.output import show
 from bot.comment.clean_text import one_line, visible_text
 from bot.domain.hosts import is_hosted
@@ -23,7 +23,6 @@ from bot.git.checkout import PREFERRED_REMOTES, CheckoutGit, find_top, is_bare
 from bot.settings.schema import Settings, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
 
-WORKFLOW_PATH = f"{WORKFLOW_FOLDER}/precedent.yml"
 _PLACEHOLDER = "OWNER/"
 """Owner of the shipped workflow's action until a maintainer fills in this repository's address (tools/address.py)."""
 
@@ -42,6 +41,25 @@ _DONE_MESSAGES = {
     "kept": "{} stays as it is",
     "same": "{} is already up to date",
 }
+
+
+class InitArguments(Arguments):
+    """Only shows the files, unless --write is given. It replaces nothing, except a workflow with --force, and fetches,
+    commits and pushes nothing."""
+
+    folder: Path = argument("FOLDER", "a folder of the checkout (default: here)", nargs="?", type=Path, default=Path())
+    write: bool = flag("write the files")
+    action: str | None = option(
+        "the Action to use: OWNER/NAME@ and a commit or tag, or docker:// and an image",
+        type=action_name,
+        metavar="NAME@REF",
+    )
+    mode: str | None = option(
+        "report in job summaries only, or comment (default: summary)", **one_of("summary", "comment")
+    )
+    branch: str | None = option("the memory branch (default: precedent)", metavar="NAME")
+    force: bool = flag("replace a workflow that differs, or add one next to another")
+    json: bool = json_option("the files and the next step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +101,7 @@ class PlannedFile:
     content: str
 
 
-def run_init(args: argparse.Namespace) -> object:
+def run_init(args: InitArguments) -> object:
     """Show the two files, or write them with ``--write``: both, or neither if there is an obstacle."""
     checkout = inspect_checkout(args.folder)
     steps = _existing_steps(checkout.top)
@@ -112,8 +130,8 @@ def _write_files(top: Path, choice: WorkflowChoice, files: list[PlannedFile]) ->
     planned = [file for file in files if file.state in ("new", "replaced")]
     if planned and choice.action.startswith(_PLACEHOLDER):
         raise UserError(
-            "the source of the Action is unknown, and no release is tagged yet: give the account that you use it "
-            "from and the full id of a commit, as --action OWNER/precedent@COMMIT"
+            "this copy of Precedent does not know which repository you use the Action from: name it, which "
+            "may be a fork with another name, and the full id of a commit in it, as --action OWNER/precedent@COMMIT"
         )
     for file in planned:
         write_user_file(top, file.path, file.content.encode())
@@ -162,7 +180,7 @@ def _existing_steps(top: Path) -> list[Step]:
     return find_workflows(workflows, is_ours=False)[0]
 
 
-def _choose_workflow(checkout: CheckoutInfo, args: argparse.Namespace, steps: list[Step]) -> WorkflowChoice:
+def _choose_workflow(checkout: CheckoutInfo, args: InitArguments, steps: list[Step]) -> WorkflowChoice:
     """The given options, else those of the existing workflow, so that a second run gives the same result."""
     host = urlsplit(checkout.server).hostname or ""
     choice = WorkflowChoice(main=checkout.main, hosted=not host or is_hosted(host))

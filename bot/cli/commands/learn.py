@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
+from bot.cli.arguments import number
+from bot.cli.options import Arguments, ReplayArguments, json_option, option, repo_option, semantic_option, store_option
 from bot.cli.output import progress
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
@@ -22,7 +24,17 @@ PROGRESS_STEPS = 2 * REPLAY_LIMIT
 """The most steps of learning: two replays of the issues."""
 
 
-def run_learn(args: argparse.Namespace) -> object:
+class LearnArguments(Arguments):
+    store: Path = store_option()
+    seconds: int = option(
+        "time limit; clusters get as much again (default 60)", type=number(1, 86_400), default=60, metavar="N"
+    )
+    repo: str | None = repo_option()
+    semantic: Path | None = semantic_option()
+    json: bool = json_option("the figures")
+
+
+def run_learn(args: LearnArguments) -> object:
     memory = open_store(args.store, semantic=args.semantic, repo=args.repo)
     if memory.state.manifest.threads < MIN_LEARN_THREADS:
         _compare(memory, args.seconds)
@@ -58,7 +70,7 @@ def _compare(memory: Memory, seconds: float) -> None:
         link_threads(memory, datetime.now(UTC), time.monotonic, seconds, tick)
 
 
-def learner_of_store(args: argparse.Namespace) -> tuple[Memory, Learner]:
+def learner_of_store(args: ReplayArguments) -> tuple[Memory, Learner]:
     """The memory of a store, and a learner that replays it."""
     memory = open_store(args.store, semantic=args.semantic)
     repo = args.repo or memory.state.repo

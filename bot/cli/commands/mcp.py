@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -10,6 +9,7 @@ from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
+from bot.cli.options import Arguments, branch_option, folder_option, me_option, offline_option, repo_option
 from bot.cli.output import warn
 from bot.errors import require_libraries
 
@@ -20,7 +20,18 @@ INSTALL_HINT = "the library for it is missing: in the checkout that Precedent is
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 
 
-def run_mcp(args: argparse.Namespace) -> NoReturn:
+class McpArguments(Arguments):
+    """A server of the Model Context Protocol. An agent starts it, talks to it over stdin and stdout, and ends it by
+    closing stdin; docs/mcp.md shows how to register it."""
+
+    store: Path | None = folder_option("the folder of a store")
+    repo: str | None = repo_option("the repository (default: that of the current checkout)")
+    memory_branch: str | None = branch_option()
+    offline: bool = offline_option()
+    me: list[str] | None = me_option()
+
+
+def run_mcp(args: McpArguments) -> NoReturn:
     """Serve until stdin ends. Never returns: the process exits even if threads are still running."""
     wire = claim_stdout()
     with require_libraries(LIBRARIES, INSTALL_HINT):
@@ -29,7 +40,7 @@ def run_mcp(args: argparse.Namespace) -> NoReturn:
     _exit(0)
 
 
-def tool_context(args: argparse.Namespace) -> ToolContext:
+def tool_context(args: McpArguments) -> ToolContext:
     """What the tools read: the memory that the options name."""
     from bot.local_cache.local_memory import MemoryOptions
     from bot.mcp.tools import ToolContext

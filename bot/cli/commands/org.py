@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, list_text, progress, table, warn
+from bot.cli.arguments import one_of, positive
+from bot.cli.options import (
+    ServerArguments,
+    TableArguments,
+    argument,
+    branch_option,
+    header_option,
+    json_option,
+    option,
+    org_option,
+    organisation_option,
+)
+from bot.cli.output import SCHEMA_VERSION, CommandResult, list_text, progress, table, warn
 from bot.errors import UserError
 from bot.local_cache.organisation import (
     OrganisationSource,
@@ -19,17 +29,39 @@ from bot.local_cache.organisation import (
     read_sources,
     require_sources,
 )
-from bot.questions.requests import SLUG, OrganisationRequest, SearchFilter
+from bot.questions.requests import SLUG, OrganisationRequest
 from bot.questions.views import Row
-from bot.reading.search_query import search_query
 
 COLUMNS = "repository\tthreads\tchanged\tupdated\tpath\tfault"
 _REPOSITORY_NAME = re.compile(SLUG, re.ASCII)
-_SINGLE_MEMORY_OPTIONS = ("store", "repo", "memory_branch", "refresh", "offline", "expand", "logs")
-"""Search options that select a single memory, or that an organisation's index does not support."""
 
 
-def run_org(args: argparse.Namespace) -> CommandResult:
+class OrgArguments(ServerArguments):
+    """Exit code 1: a repository could not be read, and stays as it was."""
+
+    action: str = argument(
+        "ACTION",
+        "add repositories, list them, update (read what changed), remove some, or rebuild the index of all",
+        **one_of("add", "list", "update", "remove", "rebuild"),
+    )
+    repositories: list[str] = argument(
+        "REPOSITORY", "OWNER/NAME, or the path of a checkout or store; update without one: all", nargs="*", default=[]
+    )
+    org: str | None = org_option("the folder (default: that in PRECEDENT_ORG, else one in your home folder)")
+    memory_branch: str | None = branch_option()
+    organisation: str | None = organisation_option()
+    installation: list[int] = option(
+        "rebuild on a server: only this installation; may be repeated",
+        type=positive,
+        action="append",
+        default=[],
+        metavar="NUMBER",
+    )
+    json: bool = json_option("the repositories")
+    header: bool = header_option()
+
+
+def run_org(args: OrgArguments) -> CommandResult:
     """Change or list the repositories of an organisation's folder."""
     if args.action in ("add", "remove") and not args.repositories:
         raise UserError(f"name the repositories to {args.action}: OWNER/NAME, or the path of a checkout")
@@ -44,7 +76,7 @@ def run_org(args: argparse.Namespace) -> CommandResult:
     ):
         from bot.cli.commands.org_server import rebuild_on_server
 
-        return rebuild_on_server(args)
+        return rebuild_on_server(args, args.installation, as_json=args.json, header=args.header)
     if _names_server(args):
         options = "--data, --database-url, --organisation and --installation"
         raise UserError(f"{options} are for a rebuild on a server: leave them or --org out")
@@ -61,12 +93,12 @@ def run_org(args: argparse.Namespace) -> CommandResult:
     return CommandResult(shown, 1 if faults and args.action != "list" else 0)
 
 
-def _names_server(args: argparse.Namespace) -> bool:
+def _names_server(args: OrgArguments) -> bool:
     """Whether an option refers to a server's index."""
     return any((args.data, args.database_url, args.organisation, args.installation))
 
 
-def _run_action(args: argparse.Namespace, folder: Path) -> Sequence[SourceUpdate]:
+def _run_action(args: OrgArguments, folder: Path) -> Sequence[SourceUpdate]:
     """Run the action. Returns its sources, each with the number of changed threads."""
     if args.action == "list":
         return [SourceUpdate(source) for source in read_sources(folder).sources]
@@ -120,28 +152,23 @@ def _row(source: OrganisationSource, changed: int) -> Row:
     }
 
 
-def search_folder(args: argparse.Namespace) -> CommandResult:
-    """Search the threads of many repositories for some words."""
+def search_folder(args: TableArguments, place: str, request: OrganisationRequest) -> CommandResult:
+    """Search the threads of many repositories, those of the folder ``place``."""
     from bot.questions.organisation import organisation_items, organisation_row, search_organisation
 
-    folder, now = organisation_folder(args.org), datetime.now(UTC)
-    if args.org and not folder.is_dir():
-        raise UserError(f"{args.org[:100]!r} is not a folder: put --org after the words, or name its folder")
-    if wrong := [name for name in _SINGLE_MEMORY_OPTIONS if getattr(args, name)]:
-        raise UserError(f"--{wrong[0].replace('_', '-')} is for a search in one repository: leave it or --org out")
-    words = " ".join(args.words)
-    author = (args.author or "").removeprefix("@")
-    filters = SearchFilter(args.state, args.kind or "all", frozenset(args.label), author, args.since)
-    request = OrganisationRequest(words, filters, args.limit, search_query(words, now))
+    folder = organisation_folder(place)
+    if place and not folder.is_dir():
+        raise UserError(f"{place[:100]!r} is not a folder: put --org after the words, or name its folder")
     source_list = require_sources(folder)
     with open_index(folder) as index:
         hits = search_organisation(request, index, source_list.names)
-    for note in filter(None, (*hits.notes, source_list.age_note(now))):
+    for note in filter(None, (*hits.notes, source_list.age_note(args.now))):
         warn(note)
     if args.json:
         shown: object = [
-            organisation_row(hit, words, score=round(hit.score, 4), part=round(hit.part, 4)) for hit in hits.found
+            organisation_row(hit, request.words, score=round(hit.score, 4), part=round(hit.part, 4))
+            for hit in hits.found
         ]
     else:
-        shown = list_text(organisation_items(hits.found, words), header=args.header)
-    return command_result(shown, args, found=bool(hits.found), coverage=source_list.search_scope)
+        shown = list_text(organisation_items(hits.found, request.words), header=args.header)
+    return args.result(shown, found=bool(hits.found), coverage=source_list.search_scope)

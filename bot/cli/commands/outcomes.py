@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from pathlib import Path
 
+from bot.cli.arguments import number
 from bot.cli.commands.answer import outcome_json
+from bot.cli.options import (
+    MAX_COUNT,
+    Alternatives,
+    Arguments,
+    header_option,
+    json_option,
+    option,
+    repo_option,
+    store_option,
+)
 from bot.cli.output import progress, show, table, warn
 from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
 from bot.domain.thread_json import storable
@@ -21,7 +32,22 @@ from bot.recall.answer import known_endings
 COLUMNS = "id\tending\tconfidence\tpoints at\tstated in\twords"
 
 
-def run_outcomes(args: argparse.Namespace) -> object:
+_SELECTION = Alternatives()
+
+
+class OutcomesArguments(Arguments):
+    store: Path = store_option()
+    ids: str | None = option(
+        "these threads, separated by commas (default: all closed)", among=_SELECTION, metavar="ID,…"
+    )
+    sample: int | None = option("N random closed threads", among=_SELECTION, type=number(1, MAX_COUNT), metavar="N")
+    seed: int = option("random seed (default 1)", type=number(0, 999_999_999), default=1, metavar="S")
+    repo: str | None = repo_option("the repository, for links and full references")
+    json: bool = json_option("the outcomes")
+    header: bool = header_option()
+
+
+def run_outcomes(args: OutcomesArguments) -> object:
     """How closed threads ended, in the order of their ids or of ``--ids``.
 
     Unknown ids and open threads are reported on stderr, and the command fails after printing the others.

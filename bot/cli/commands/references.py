@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
+from bot.cli.arguments import issue
+from bot.cli.options import Arguments, option, repo_option
 from bot.domain.thread import Reference
+from bot.questions.requests import Issue
 from bot.reading.references import find_references
 
 MAX_STDIN = 1024 * 1024
 
 
-def run_references(args: argparse.Namespace) -> list[dict[str, object]]:
+class ReferencesArguments(Arguments):
+    repo: str | None = repo_option("the repository that the text belongs to")
+    number: Issue | None = option("the text's own issue, which is left out", type=issue, metavar="N")
+    autolink: list[str] = option(
+        "a prefix of custom links; may be repeated", action="append", default=[], metavar="PREFIX"
+    )
+
+
+def run_references(args: ReferencesArguments) -> list[dict[str, object]]:
     text = sys.stdin.buffer.read(MAX_STDIN).decode("utf-8", "replace")
     repo, number = args.repo, None
     if args.number:

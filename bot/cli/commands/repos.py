@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bot.cli.arguments import name_pattern
 from bot.cli.commands.serve import server_flags, server_inbox
+from bot.cli.options import ServerArguments, argument, header_option, json_option
 from bot.cli.output import table
 from bot.domain.name_patterns import fits_any
 from bot.server.model import moment_text
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 COLUMNS = "repository\tstate\tthreads\tread\tdone at\tlast run\tpaused until\tobserved"
 
 
-def run_repos(args: argparse.Namespace) -> object:
+class ReposArguments(ServerArguments):
+    patterns: list[str] = argument("PATTERN", "only these, such as 'octo-org/docs-*'", nargs="*", type=name_pattern)
+    json: bool = json_option("the answer")
+    header: bool = header_option()
+
+
+def run_repos(args: ReposArguments) -> object:
     options = read_options(os.environ, server_flags(args), required=())
     with server_inbox(options, "repos") as inbox:
         from bot.server.repository_list import repository_list
@@ -32,7 +39,7 @@ def run_repos(args: argparse.Namespace) -> object:
     return _format_statuses(statuses, args)
 
 
-def _format_statuses(statuses: Sequence[RepositoryStatus], args: argparse.Namespace) -> object:
+def _format_statuses(statuses: Sequence[RepositoryStatus], args: ReposArguments) -> object:
     if args.json:
         return [_as_data(status) for status in statuses]
     return table(COLUMNS, map(_cells, statuses), header=args.header)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,8 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.cli import output
-from bot.cli.arguments import memory_options, reference_time, worktree_of
-from bot.cli.output import SCHEMA_VERSION, command_result, facts_of_answer, progress, show_notes, wants_json, warn
+from bot.cli.arguments import number, one_of, past_moment, worktree_of
+from bot.cli.options import (
+    QuestionArguments,
+    TableArguments,
+    argument,
+    flag,
+    option,
+    org_option,
+    path_argument,
+    state_option,
+)
+from bot.cli.output import SCHEMA_VERSION, facts_of_answer, progress, show_notes, warn
+from bot.domain.kinds import Kind
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
@@ -19,6 +29,7 @@ from bot.local_cache.messages import LocalMessages
 from bot.local_cache.session_answers import also_at_work, also_in_sessions, sessions_about_work
 from bot.questions.requests import (
     FilesRequest,
+    OrganisationRequest,
     SearchFilter,
     SmartSearch,
     WordSearch,
@@ -28,6 +39,7 @@ from bot.questions.requests import (
 )
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.views import (
+    Item,
     ItemSection,
     Row,
     full_row,
@@ -48,21 +60,67 @@ from bot.questions.views import (
 from bot.reading.search_query import search_query
 
 if TYPE_CHECKING:
-    from bot.domain.card import SessionHit
+    from bot.domain.card import CardId, SessionHit
     from bot.questions.requests import ReadMessages
     from bot.questions.smart_search import SmartSearchAnswer
     from bot.reading.search_query import SearchQuery
 
 
-def run_search(args: argparse.Namespace) -> object:
-    if args.org is not None:
-        from bot.cli.commands.org import search_folder  # other searches do not need it
+class SearchArguments(TableArguments):
+    words: list[str] = argument("WORDS", "the words to look for", nargs="+")
+    state: str = state_option()
+    kind: str | None = option("only this kind (default: all)", **one_of(*(kind.value for kind in Kind)))
+    label: list[str] = option(
+        "only threads with this label; if repeated, with all of them", action="append", default=[]
+    )
+    author: str | None = option("only threads that this account opened", metavar="LOGIN")
+    since: datetime | None = option(
+        "only threads changed since 2026-05-03, or in the last 7d, 4w, 6m, 1y", type=past_moment, metavar="WHEN"
+    )
+    limit: int = option("how many, 1 to 1000 (default 10)", type=number(1, 1_000), default=10, metavar="N")
+    expand: bool = flag("add threads that link to the hits or are linked from them")
+    org: str | None = org_option(
+        "search many repositories: those of this folder (`precedent org list`)", nargs="?", const=""
+    )
+    logs: list[str] = option(
+        "also search the transcripts in this file, folder or glob; may be repeated",
+        action="append",
+        default=[],
+        metavar="PATH",
+    )
 
-        return search_folder(args)
+
+class SmartSearchArguments(TableArguments):
+    words: list[str] = argument("WORDS", "the words to look for (none: your current work)", nargs="*")
+    state: str = state_option()
+    limit: int = option("how many, 1 to 50 (default 20)", type=number(1, 50), default=20, metavar="N")
+
+
+class WhatArguments(TableArguments):
+    pass
+
+
+class RelatedArguments(TableArguments):
+    files: list[str] = path_argument(
+        "a file or folder, relative to this folder or as threads write it", nargs="+", type=str
+    )
+
+
+_SINGLE_MEMORY_OPTIONS = ("store", "repo", "memory_branch", "refresh", "offline", "expand", "logs")
+"""Options of a search that select a single memory, or that an organisation's index does not support."""
+
+
+def run_search(args: SearchArguments) -> object:
     author = (args.author or "").removeprefix("@")
     filters = SearchFilter(args.state, args.kind or "all", frozenset(args.label), author, args.since)
     words = " ".join(args.words)
     query = search_query(words, datetime.now(UTC))
+    if args.org is not None:
+        from bot.cli.commands.org import search_folder  # other searches do not need it
+
+        if wrong := [name for name in _SINGLE_MEMORY_OPTIONS if getattr(args, name)]:
+            raise UserError(f"--{wrong[0].replace('_', '-')} is for a search in one repository: leave it or --org out")
+        return search_folder(args, args.org, OrganisationRequest(words, filters, args.limit, query))
     request = WordSearch(words, filters, args.limit, args.expand, tuple(args.logs), query)
     if request.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # other searches do not need it
@@ -72,12 +130,11 @@ def run_search(args: argparse.Namespace) -> object:
             warn(note)
         passages = answer.found[0].passages
         rows: object = [passage_row(hit) for hit in passages]
-        return command_result(
-            rows if args.json else output.passages_text(passages, header=args.header), args, found=bool(passages)
-        )
+        shown = rows if args.json else output.passages_text(passages, header=args.header)
+        return args.result(shown, found=bool(passages))
     if request.logs and not request.takes_sessions:
         raise UserError("--logs names transcripts: leave out the other filters, or give --kind session")
-    with open_memory(memory_options(args)) as memory:
+    with open_memory(args.memory) as memory:
         cards = memory.require().local_cache
         request = asked_by(request, memory.questions, datetime.now(UTC))
         hits = search_memory(request, cards, _message_reader(args, request.parsed_query, memory))
@@ -85,17 +142,17 @@ def run_search(args: argparse.Namespace) -> object:
         show_notes(memory, request.parsed_query.unused, (*sessions.notes, *sessions.searched))
         if args.json:
             empty: Row = {"linked": []} if request.expand else {}
-            shown: object = [
+            shown = [
                 *_hit_rows(hits, request, memory.home),
                 *(session_hit_row(hit) | empty for hit in sessions.found),
             ]
         else:
             shown = _format_hits(hits, sessions.found, request, memory.home, args.header)
         coverage = search_scope(cards)
-    return command_result(shown, args, found=bool(hits.hits or sessions.found), coverage=coverage)
+    return args.result(shown, found=bool(hits.hits or sessions.found), coverage=coverage)
 
 
-def _message_reader(args: argparse.Namespace, query: SearchQuery, memory: LocalMemory) -> ReadMessages:
+def _message_reader(args: QuestionArguments, query: SearchQuery, memory: LocalMemory) -> ReadMessages:
     """Reads messages only if they are shown or compared: lines in a pipe have no passages, and are faster without."""
     is_needed = args.json or output.is_terminal() or query.phrases or query.is_question
     return LocalMessages(memory) if is_needed else nothing_read
@@ -131,12 +188,12 @@ def _format_hits(hits: ThreadHits, sessions: Sequence[SessionHit], request: Word
     return output.list_text([*sections[0].items, *session_items], header=header)
 
 
-def run_smart_search(args: argparse.Namespace) -> object:
+def run_smart_search(args: SmartSearchArguments) -> object:
     from bot.questions.smart_search import smart
 
     words, choice = " ".join(args.words), SearchFilter(args.state)
-    with open_memory(memory_options(args)) as memory:
-        now = reference_time(args)
+    with open_memory(args.memory) as memory:
+        now = args.now
         query = search_query(words, now, memory.questions)
         request = SmartSearch(words, worktree_of(memory), now, args.limit, choice.matches, query)
         answer = smart(request, memory.local_cache, _message_reader(args, query, memory))
@@ -154,7 +211,7 @@ def run_smart_search(args: argparse.Namespace) -> object:
             shown = output.list_text(items, header=args.header)
         coverage = search_scope(memory.local_cache)
     found = bool(answer.hits or sessions.found)
-    return command_result(shown, args, found=found, has_memory=not memory.missing, coverage=coverage)
+    return args.result(shown, found=found, has_memory=not memory.missing, coverage=coverage)
 
 
 def _ranked_rows(answer: SmartSearchAnswer, home: str) -> list[Row]:
@@ -170,36 +227,49 @@ def _ranked_rows(answer: SmartSearchAnswer, home: str) -> list[Row]:
     ]
 
 
-def run_what(args: argparse.Namespace) -> object:
+def run_what(args: WhatArguments) -> object:
     from bot.questions.work import find_for_work
 
-    with open_memory(memory_options(args)) as memory:
+    with open_memory(args.memory) as memory:
         worktree = worktree_of(memory)
         sessions = sessions_about_work(memory, worktree)
-        answer = find_for_work(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions.found)
+        answer = find_for_work(WorkRequest(worktree, args.now), memory.local_cache, sessions.found)
         show_notes(memory, answer.unused, sessions.notes)
-        if wants_json(args):
+        if args.json:
             rows = work_rows(answer, memory.home, full_row)
             facts = facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
             shown: object = {"schema": SCHEMA_VERSION, **rows, **facts}
         else:
-            shown = output.sections_text(work_items(answer, memory.home), header=args.header)
-    return command_result(shown, args, found=answer.is_relevant, has_memory=not memory.missing)
+            shown = output.sections_text(_each_once(work_items(answer, memory.home)), header=args.header)
+    return args.result(shown, found=answer.is_relevant, has_memory=not memory.missing)
 
 
-def run_related(args: argparse.Namespace) -> object:
+def _each_once(sections: Sequence[ItemSection]) -> list[ItemSection]:
+    """The sections with each thread only in its first one, for all the reasons, with its decision."""
+    items: dict[CardId, Item] = {}
+    for item in (item for section in sections for item in section.items):
+        first = items.setdefault(item.card.id, item)
+        why = tuple(dict.fromkeys((*first.why, *item.why)))
+        items[item.card.id] = first._replace(why=why, decision=first.decision or item.decision)
+    return [
+        section._replace(items=[items.pop(item.card.id) for item in section.items if item.card.id in items])
+        for section in sections
+    ]
+
+
+def run_related(args: RelatedArguments) -> object:
     from bot.questions.related import find_related
 
-    with open_memory(memory_options(args)) as memory:
+    with open_memory(args.memory) as memory:
         memory.require()
         files = tuple(_path_in_checkout(memory, file) for file in args.files)
-        answer = find_related(FilesRequest(files, reference_time(args)), memory.local_cache)
+        answer = find_related(FilesRequest(files, args.now), memory.local_cache)
         show_notes(memory)
         if args.json:
             shown: object = {"schema": SCHEMA_VERSION, **related_rows(answer, memory.home)}
         else:
             shown = output.sections_text(related_items(answer, memory.home), header=args.header)
-    return command_result(shown, args, found=bool(answer.threads))
+    return args.result(shown, found=bool(answer.threads))
 
 
 def _path_in_checkout(memory: LocalMemory, file: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bot.cli.options import ServerArguments, file_option, flag, option, organisation_option
 from bot.cli.output import CommandResult
 from bot.errors import UserError, require_libraries
 from bot.server.options import FLAGS, WORKER_NAME_KEY, WORKER_REQUIRED, ServerOptions, forget_secrets, read_options
@@ -21,7 +22,27 @@ SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
 LIBRARIES = frozenset({"githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "psycopg", "jwt"})
 
 
-def run_serve(args: argparse.Namespace) -> CommandResult:
+class _RunArguments(ServerArguments):
+    organisation: str | None = organisation_option()
+    jobs: str | None = option("repositories that one worker handles at once (default: 4)", metavar="N")
+
+
+class ServeArguments(_RunArguments):
+    """Most options are environment variables, such as PRECEDENT_APP_ID; docs/self-hosting.md lists them. These flags
+    override their variables."""
+
+    host: str | None = option("the address to listen on (default: 127.0.0.1)", metavar="ADDRESS")
+    port: str | None = option("the port to listen on (default: 8080)", metavar="PORT")
+    workers: str | None = option("worker processes to start; 0: receive only (default: 1)", metavar="N")
+    check: bool = flag("report everything that is missing, and exit")
+
+
+class WorkerArguments(_RunArguments):
+    alive: Path | None = file_option("touch this file every second, for a probe")
+    parent: int = option("used by serve: options come from stdin", type=int, default=0, metavar="PID")
+
+
+def run_serve(args: ServeArguments) -> CommandResult:
     options = read_options(os.environ, server_flags(args))
     forget_secrets(os.environ)
     with server_libraries():
@@ -31,7 +52,7 @@ def run_serve(args: argparse.Namespace) -> CommandResult:
     return CommandResult("", processes.serve(options))
 
 
-def run_worker(args: argparse.Namespace) -> CommandResult:
+def run_worker(args: WorkerArguments) -> CommandResult:
     """Work until a signal. Never returns: the process exits even if threads are still running."""
     environment: dict[str, str] = json.load(sys.stdin) if args.parent else {}
     name = environment.pop(WORKER_NAME_KEY, "")
@@ -43,7 +64,7 @@ def run_worker(args: argparse.Namespace) -> CommandResult:
     processes.work(options, work_on, args.parent, name, args.alive)
 
 
-def server_flags(args: argparse.Namespace) -> dict[str, Any]:
+def server_flags(args: ServerArguments) -> dict[str, Any]:
     return {name: value for name in FLAGS if (value := getattr(args, name, None)) is not None}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 
-from bot.cli.arguments import memory_options
-from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, show_notes
+from bot.cli.arguments import number
+from bot.cli.options import Alternatives, QuestionArguments, argument, flag, option
+from bot.cli.output import SCHEMA_VERSION, CommandResult, show_notes
 from bot.comment.clean_text import one_line, visible_text
-from bot.domain.answer import EarlierClosing
-from bot.domain.card import CardId
 from bot.domain.change_state import change_state, number_of
 from bot.domain.thread import OutcomeKind, Thread
 from bot.errors import UserError
@@ -32,14 +30,27 @@ from bot.questions.views import (
     session_facts,
     session_rows,
 )
-from bot.recall.answer import with_change_state
-from bot.recall.mentions import earlier_ending
 
 UNLIMITED_CHARS = 100_000_000
 
 
-def run_show(args: argparse.Namespace) -> CommandResult:
-    with open_memory(memory_options(args)) as memory:
+_LENGTH = Alternatives()
+
+
+class ShowArguments(QuestionArguments):
+    id: str = argument("ID", "an issue (42, #42, OWNER/NAME#42 or its URL), or the id of a page or session")
+    chars: int = option(
+        "at most N characters of the conversation (at least 1,000; default 12,000)",
+        among=_LENGTH,
+        type=number(1_000, 1_000_000),
+        default=12_000,
+        metavar="N",
+    )
+    full: bool = flag("the whole conversation", among=_LENGTH)
+
+
+def run_show(args: ShowArguments) -> CommandResult:
+    with open_memory(args.memory) as memory:
         thread = _find_thread(memory, args.id)
         request = ThreadRequest(args.id, UNLIMITED_CHARS if args.full else args.chars, expand=True)
         answer = read_thread(request, thread, card_named(memory, thread), memory.local_cache)
@@ -57,7 +68,7 @@ def run_show(args: argparse.Namespace) -> CommandResult:
             shown: object = {"schema": SCHEMA_VERSION, **full_row(answer.card, memory.home), **fields}
         else:
             shown = "".join(f"{line}\n" for line in _format_lines(answer, linked, sessions, memory))
-    return command_result(shown, args, found=True)
+    return CommandResult(shown, 0)
 
 
 def _find_thread(memory: LocalMemory, text: str) -> Thread:
@@ -82,8 +93,8 @@ def _format_lines(
     facts += [f"closed {card.closed_at:%Y-%m-%d}"] if card.closed_at else []
     facts += [", ".join(map(one_line, card.labels))] if card.labels else []
     yield " · ".join(facts)
-    if earlier := earlier_ending(answer.thread, memory.repo or None):
-        yield _reopened_line(card.id, earlier, memory)
+    if len(answer.thread.state_changes) > 1:
+        yield from _reopened_line(answer.thread, memory)
     if url := url_of(card, memory.home):
         yield url
     for ruling in card.decisions:
@@ -108,14 +119,20 @@ def _format_lines(
         yield f"\n{excerpt.omitted} of {len(excerpt.messages) + excerpt.omitted} messages are left out: --full has all."
 
 
-def _reopened_line(key: CardId, earlier: EarlierClosing, memory: LocalMemory) -> str:
+def _reopened_line(thread: Thread, memory: LocalMemory) -> Iterator[str]:
+    from bot.recall.answer import with_change_state  # slow to load, and few threads were reopened
+    from bot.recall.mentions import earlier_ending
+
+    earlier = earlier_ending(thread, memory.repo or None)
+    if earlier is None:
+        return
     named, ended = earlier.outcome.change, earlier.outcome
     if named and (number := number_of(named.ref)):
         pull = memory.local_cache.cards([number]).get(number)
-        ended = with_change_state(ended, change_state(key, named, pull, pull.closes if pull else (), None))
+        ended = with_change_state(ended, change_state(thread.id, named, pull, pull.closes if pull else (), None))
     outcome_text = (
         ""
         if ended.kind is OutcomeKind.UNKNOWN
         else f" ({one_line(outcome_phrase(ended.kind.value, ended.fix, ended.release))})"
     )
-    return f"reopened {earlier.reopened_at:%Y-%m-%d}, after it was closed {earlier.closed_at:%Y-%m-%d}{outcome_text}"
+    yield f"reopened {earlier.reopened_at:%Y-%m-%d}, after it was closed {earlier.closed_at:%Y-%m-%d}{outcome_text}"

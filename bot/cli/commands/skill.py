@@ -7,6 +7,7 @@ import re
 from hashlib import sha256
 from pathlib import Path
 
+from bot.cli.options import Arguments, flag, json_option
 from bot.cli.output import show
 from bot.comment.clean_text import visible_text
 from bot.errors import UserError, WorldError
@@ -21,7 +22,22 @@ MAX_BYTES = 65_536
 _FINGERPRINT = re.compile(rb"\n<!-- written by precedent skill install, sha256 ([0-9a-f]{64}) -->\n\Z")
 
 
-def run_skill(args: argparse.Namespace) -> object:
+class SkillArguments(Arguments):
+    action: str
+    print: bool = flag("print the page instead, for agents that look in another folder")
+    dry_run: bool = flag("say what would be written, and write nothing")
+    force: bool = flag("replace a page that was edited by hand")
+    json: bool = json_option("what happened to the file")
+
+    @classmethod
+    def add_to(cls, parser: argparse.ArgumentParser) -> None:
+        """Declare the actions; the options are those of ``install``."""
+        actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", help="show or install it")
+        actions.add_parser("show", help="print the page")
+        super().add_to(actions.add_parser("install", help="write it to .agents/skills/cross-reference/SKILL.md"))
+
+
+def run_skill(args: SkillArguments) -> object:
     text = _read_page()
     if args.action == "show" or args.print:
         return text.decode("utf-8")
@@ -48,7 +64,7 @@ def _read_page() -> bytes:
         raise WorldError(f"this installation lacks skills/{SKILL_FILE}", "install precedent again") from error
 
 
-def _install(top: Path, text: bytes, args: argparse.Namespace) -> str:
+def _install(top: Path, text: bytes, args: SkillArguments) -> str:
     """Write the page. Returns what happened to the file: written, updated, unchanged or left."""
     page = text + f"\n<!-- written by precedent skill install, sha256 {sha256(text).hexdigest()} -->\n".encode()
     existing = read_user_file(top, INSTALL_PATH, MAX_BYTES)

@@ -15,8 +15,9 @@ from math import ceil
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot.cli.arguments import NamedRepository, Token, address, token_of
+from bot.cli.arguments import NamedRepository, Token, address, history_size, named_repository, number, token_of
 from bot.cli.checks.result import api_of
+from bot.cli.options import MAX_COUNT, Alternatives, Arguments, argument, file_option, flag, json_option, option
 from bot.cli.output import CommandResult, progress, warn
 from bot.comment.catalogue import count
 from bot.comment.links import CommentLinks
@@ -72,7 +73,36 @@ BISECTION_STEPS = 24
 KEPT_NOTE = "what was read is kept"
 
 
-def run_try(args: argparse.Namespace) -> object:
+_DOWNLOADS = Alternatives()
+DEFAULT_HISTORY = 3_000
+"""Issues that are read by default; they cost 120 of the 5,000 points per hour."""
+
+
+class TryArguments(Arguments):
+    """Reads the issues of a repository and writes a local page that shows what Precedent would have said on each of the
+    newest ones, knowing only older ones. It writes nothing to the repository, so a token without scopes is enough for
+    a public one. Reads the token from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment."""
+
+    repository: NamedRepository = argument(
+        "OWNER/NAME", "the repository, or the URL of one of its pages", type=named_repository
+    )
+    last: int = option("how many issues are shown (default 50)", type=number(1, MAX_COUNT), default=50, metavar="N")
+    history: int = option(
+        f"read at least this many issues, most recently changed first, or all (default {DEFAULT_HISTORY:,})",
+        type=history_size,
+        default=DEFAULT_HISTORY,
+        metavar="N",
+    )
+    config: Path | None = file_option("settings to try (default: the built-in ones)")
+    out: Path | None = file_option("the page (default: precedent-OWNER-NAME.html in this folder)")
+    open: bool = flag("open the page in the browser")
+    server: str | None = option("your own server, which receives the token", type=address, metavar="URL")
+    fresh: bool = flag("discard earlier downloads", among=_DOWNLOADS)
+    offline: bool = flag("use only earlier downloads", among=_DOWNLOADS)
+    json: bool = json_option("figures and the path of the page")
+
+
+def run_try(args: TryArguments) -> object:
     settings = _settings(args.config)
     page = _page_file(args)
     site, variable = _site_of(args, os.environ)
@@ -111,7 +141,7 @@ def _settings(config: Path | None) -> Settings:
     return settings
 
 
-def _page_file(args: argparse.Namespace) -> Path:
+def _page_file(args: TryArguments) -> Path:
     """The path of the page, checked before anything is read."""
     if args.history and args.last > args.history:
         raise UserError(f"--last {args.last} is more than is read: add --history {args.last} or more")
@@ -125,7 +155,7 @@ def _page_file(args: argparse.Namespace) -> Path:
     raise UserError(f"{path} cannot be written: name another file with --out")
 
 
-def _site_of(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[RepositorySite, str]:
+def _site_of(args: TryArguments, environ: Mapping[str, str]) -> tuple[RepositorySite, str]:
     """The repository, and the variable that holds the token. UserError if their servers differ."""
     requested: NamedRepository = args.repository
     server, api = (environ.get(name, "").strip() for name in ("GITHUB_SERVER_URL", "GITHUB_API_URL"))
@@ -171,7 +201,7 @@ class _WatchedHistory:
             raise _Stopped("stopped") from error
 
 
-def _read_history(site: RepositorySite, store: Path, settings: Settings, args: argparse.Namespace) -> RepositoryPreview:
+def _read_history(site: RepositorySite, store: Path, settings: Settings, args: TryArguments) -> RepositoryPreview:
     """Bring the store up to date. Raises ForgeError; everything read before is kept."""
     glimpse = _github_clients(site, settings)[0].glimpse(None)
     if not glimpse.issues:
