@@ -16,7 +16,9 @@ from rich.text import Text
 
 from bot.comment.clean_text import one_line, printable, truncate
 from bot.domain.card import SessionPassage
-from bot.questions.views import Item, ItemSection, citation, ending, gist
+from bot.questions.addresses import citation
+from bot.questions.fields import Item
+from bot.questions.views import ItemSection, ending, quotation
 from bot.reading.analyzer import terms, token_terms, tokens
 
 MAX_WIDTH = 110
@@ -75,7 +77,7 @@ def _format_item(item: Item, width: int) -> list[Text]:
     why = one_line("; ".join(item.why))
     facts = (ending(card), _age(card.updated_at), why, _format_files(card.files), one_line(card.author))
     lines = [head, _truncate(Text(_INDENT + " · ".join(filter(None, facts)), style="dim"), width)]
-    if quote := item.passage or item.decision or gist(card):
+    if quote := quotation(item):
         lines.append(_truncate(Text(_INDENT) + _highlight(quote, item.words), width))
     for line in lines:
         line.rstrip()

@@ -19,7 +19,8 @@ from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.cluster import Cluster, ClusterMember
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import KNOWN_ROLES, Message, RepositoryAddress, Thread
-from bot.questions.views import citation, decision_note, ending
+from bot.questions.addresses import citation
+from bot.questions.views import decision_note, ending
 from bot.reading.references import find_references
 from bot.reading.versions import compare_versions, reported_version
 from bot.recall.answer import with_endings

@@ -19,8 +19,8 @@ from bot.local_cache.organisation import (
     read_sources,
     require_sources,
 )
+from bot.questions.fields import ORGANISATION_FIELDS, Row, rows_of
 from bot.questions.requests import SLUG, OrganisationRequest, SearchFilter
-from bot.questions.views import Row
 from bot.reading.search_query import search_query
 
 COLUMNS = "repository\tthreads\tchanged\tupdated\tpath\tfault"
@@ -122,7 +122,7 @@ def _row(source: OrganisationSource, changed: int) -> Row:
 
 def search_folder(args: argparse.Namespace) -> CommandResult:
     """Search the threads of many repositories for some words."""
-    from bot.questions.organisation import organisation_items, organisation_row, search_organisation
+    from bot.questions.organisation import organisation_items, search_organisation
 
     folder, now = organisation_folder(args.org), datetime.now(UTC)
     if args.org and not folder.is_dir():
@@ -138,10 +138,6 @@ def search_folder(args: argparse.Namespace) -> CommandResult:
         hits = search_organisation(request, index, source_list.names)
     for note in filter(None, (*hits.notes, source_list.age_note(now))):
         warn(note)
-    if args.json:
-        shown: object = [
-            organisation_row(hit, words, score=round(hit.score, 4), part=round(hit.part, 4)) for hit in hits.found
-        ]
-    else:
-        shown = list_text(organisation_items(hits.found, words), header=args.header)
+    items = organisation_items(hits.found, words)
+    shown: object = rows_of(ORGANISATION_FIELDS, items) if args.json else list_text(items, header=args.header)
     return command_result(shown, args, found=bool(hits.found), coverage=source_list.search_scope)
