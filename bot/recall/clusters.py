@@ -18,6 +18,7 @@ from bot.domain.card import name_of
 from bot.domain.changes import Request
 from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks, ClusterMember
 from bot.domain.digest import IndexEntry
+from bot.domain.duplicates import duplicate_chain
 from bot.domain.thread import ThreadId
 from bot.settings.schema import ClusterSettings
 
@@ -59,7 +60,6 @@ MAX_UNVOUCHED = 5
 
 DEFAULT_SETTINGS = ClusterSettings()
 MAX_REASONS = 3
-MAX_CHAIN = 10
 TWO, THREE = 2, 3
 
 _PHRASES = {
@@ -217,13 +217,12 @@ def _is_claim(thread: ThreadId, author: str, entries: Mapping[ThreadId, IndexEnt
 
 def _original(key: ThreadId, links: Mapping[ThreadId, ClusterLinks]) -> ThreadId:
     """The end of the chain of duplicates that begins with this thread."""
-    chain = [key]
-    while len(chain) <= MAX_CHAIN and chain[-1] in links:
-        original = next((link.to for link in links[chain[-1]].links if link.sign == DUPLICATE), None)
-        if original is None or original in chain:
-            break
-        chain.append(original)
-    return chain[-1]
+
+    def original_of(duplicate: ThreadId) -> ThreadId | None:
+        stated = links[duplicate].links if duplicate in links else ()
+        return next((link.to for link in stated if link.sign == DUPLICATE), None)
+
+    return duplicate_chain(key, original_of)[-1]
 
 
 class _Builder:

@@ -19,7 +19,7 @@ from bot.questions.fields import (
 )
 from tools.answer_schemas import DRAFT, fields_table, schemas
 
-HIT_FIELDS = list(dict.fromkeys([*ORGANISATION_FIELDS, *SMART_FIELDS, *LINKED_FIELDS]))
+HIT_FIELDS = {field.name: field for field in (*SMART_FIELDS, *LINKED_FIELDS, *ORGANISATION_FIELDS)}.values()
 
 
 def nested(field: Field) -> list[Field]:

@@ -10,7 +10,7 @@ from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, show_n
 from bot.comment.clean_text import one_line, visible_text
 from bot.domain.answer import EarlierClosing
 from bot.domain.card import CardId
-from bot.domain.change_state import change_state, number_of
+from bot.domain.change_state import change_state
 from bot.domain.thread import OutcomeKind, Thread
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
@@ -113,9 +113,9 @@ def _format_lines(
 
 def _reopened_line(key: CardId, earlier: EarlierClosing, memory: LocalMemory) -> str:
     named, ended = earlier.outcome.change, earlier.outcome
-    if named and (number := number_of(named.ref)):
+    if named and (number := named.number):
         pull = memory.local_cache.cards([number]).get(number)
-        ended = with_change_state(ended, change_state(key, named, pull, pull.closes if pull else (), None))
+        ended = with_change_state(ended, change_state(key, named, pull, None))
     outcome_text = (
         ""
         if ended.kind is OutcomeKind.UNKNOWN
