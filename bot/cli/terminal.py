@@ -15,6 +15,7 @@ from rich.style import Style
 from rich.text import Text
 
 from bot.comment.clean_text import one_line, printable, truncate
+from bot.domain.ages import days_ago
 from bot.domain.card import SessionPassage
 from bot.questions.addresses import citation
 from bot.questions.fields import Item
@@ -113,5 +114,5 @@ def _age(moment: datetime) -> str:
     if days <= 0:
         return "today"
     if days < 60:
-        return f"{days} day{'s' * (days > 1)} ago"
+        return days_ago(days)
     return f"{moment:%Y-%m-%d}"

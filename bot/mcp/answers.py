@@ -16,6 +16,7 @@ from typing import Any
 from bot.comment.catalogue import count
 from bot.comment.clean_text import account, one_line, truncate
 from bot.comment.prompt import DATA_NOTICE, visible
+from bot.domain.ages import age
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.errors import UserError
@@ -63,7 +64,6 @@ from bot.questions.views import WORK_SECTIONS, hit_items, linked_items, session_
 SEARCHED_KINDS = "issues, pull requests and pages"
 MAX_TITLE_CHARS, MAX_SENTENCE_CHARS, MAX_SUMMARY_CHARS = 160, 240, 300
 MAX_DECISIONS, MAX_FILES, MAX_REASONS = 3, 6, 4
-_TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 def answer_to(tools: ToolContext, request: object) -> ToolAnswer:
@@ -318,8 +318,8 @@ def _memory_data(
     lines = [*filter(None, memory.note.split("\n")), *notes]
     if tools.options.offline and memory.store is None and memory.cache:
         with suppress(ValueError):
-            age = now() - datetime.fromisoformat(memory.local_cache.fact("fetched"))
-            lines.append(f"Offline: the memory is as of {ago(age.total_seconds())}.")
+            fetched = datetime.fromisoformat(memory.local_cache.fact("fetched"))
+            lines.append(f"Offline: the memory is as of {age(now() - fetched)} ago.")
     return _data(fields, found=found, searched=memory.local_cache.size, notes=lines)
 
 
@@ -327,14 +327,6 @@ def _data(fields: Row, *, found: bool, searched: int, notes: Sequence[str] = ())
     """The fields of every answer, then its own; bounded, and without hidden characters."""
     shared = {"nothing_relevant": not found, "searched": searched, "notes": list(notes), "notice": DATA_NOTICE}
     return dict(visible_data(limit_size({**shared, **fields})))
-
-
-def ago(seconds: float) -> str:
-    """An age in the largest unit that fits: ``3 hours ago``."""
-    for size, name in _TIME_UNITS:
-        if seconds >= size:
-            return f"{count(int(seconds // size), name)} ago"
-    return "less than a minute ago"
 
 
 def _answer(line: str, data: Row, body: str = "", limit: int = MAX_ANSWER_CHARS) -> ToolAnswer:
