@@ -1,8 +1,9 @@
 """Writes the parts of the documentation that repeat the code; --check only compares.
 
 Settings, inputs and variables fill config.example.yml and docs/settings.md. The weights of the ranking fill a part of
-docs/evaluation.md, and the parameters of the tools for agents a part of docs/mcp.md, each between two comments. The
-schema kinds.v1.json lists the kinds of threads and endings. The README shows the workflow of `precedent init`.
+docs/evaluation.md, the parameters of the tools for agents a part of docs/mcp.md, and the fields of a hit a part of
+docs/asking.md, each between two comments. The schemas of answers fill docs/schemas. The README shows the workflow of
+`precedent init`.
 """
 
 import json
@@ -14,11 +15,11 @@ from pathlib import Path
 import yaml
 
 from bot.cli.commands.init import workflow_text
-from bot.domain.kinds import Kind, OutcomeKind
 from bot.ranking.features import CONFIDENCE_FEATURES, ORDER_FEATURES, Feature
 from bot.ranking.weights import CUT_SIMILARITY, MODEL_NAMES, shipped
 from bot.settings.schema import SettingDescription, Value, describe
 from bot.settings.yaml_file import CONFIG_PATH
+from tools.answer_schemas import FIELDS, fields_table, schemas
 from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -164,18 +165,13 @@ def with_workflow(text: str) -> str:
     return shown.sub(lambda _: workflow_text(), text, count=1)
 
 
-def with_kinds(schema: dict[str, object]) -> str:
-    """The JSON schema of the kinds of threads and of endings, to which the other schemas refer."""
-    definitions = {"kind": {"enum": [*Kind]}, "outcome_kind": {"enum": [*OutcomeKind]}}
-    return f"{json.dumps(schema | {'$defs': definitions}, indent=2)}\n"
-
-
 def pages() -> dict[Path, str]:
     """The files generated from the code, whole or in part, with their correct content."""
     evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
-    kinds = ROOT / "docs/schemas/kinds.v1.json"
+    asking = ROOT / "docs/asking.md"
     return {
-        kinds: with_kinds(json.loads(kinds.read_text(encoding="utf-8"))),
+        **{ROOT / f"docs/schemas/{name}.v1.json": text for name, text in schemas().items()},
+        asking: between(asking.read_text(encoding="utf-8"), FIELDS, fields_table()),
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
         readme: with_workflow(readme.read_text(encoding="utf-8")),

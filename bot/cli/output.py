@@ -16,7 +16,8 @@ from bot.comment.clean_text import one_line, printable, truncate
 from bot.domain.card import SessionPassage
 from bot.errors import WorldError
 from bot.local_cache.local_memory import LocalMemory
-from bot.questions.views import COLUMNS, Item, ItemSection, cells_of, row_stamp
+from bot.questions.fields import Item, row_stamp
+from bot.questions.views import COLUMNS, ItemSection, cells_of
 
 
 def list_text(items: Sequence[Item], *, header: bool = False) -> str:

@@ -16,8 +16,11 @@ from rich.text import Text
 
 from bot.cli.output import ACCENT
 from bot.comment.clean_text import one_line, printable, truncate
+from bot.domain.ages import days_ago
 from bot.domain.card import SessionPassage
-from bot.questions.views import Item, ItemSection, citation, ending, gist
+from bot.questions.addresses import citation
+from bot.questions.fields import Item
+from bot.questions.views import ItemSection, ending, quotation
 from bot.reading.analyzer import terms, token_terms, tokens
 
 MAX_WIDTH = 110
@@ -76,7 +79,7 @@ def _format_item(item: Item, console: Console) -> list[Text]:
     why = one_line("; ".join(item.why))
     facts = (ending(card), _age(card.updated_at), why, _format_files(card.files), one_line(card.author))
     lines = [head, _truncate(Text(_INDENT + " · ".join(filter(None, facts))), width)]
-    if quote := item.passage or item.decision or gist(card):
+    if quote := quotation(item):
         words, room = _highlight(quote, item.words), max(1, width - len(_INDENT))
         parts = [_truncate(words, room)] if item.passage else words.wrap(console, room)
         lines += [Text(_INDENT) + part for part in parts]
@@ -114,5 +117,5 @@ def _age(moment: datetime) -> str:
     if days <= 0:
         return "today"
     if days < 60:
-        return f"{days} day{'s' * (days > 1)} ago"
+        return days_ago(days)
     return f"{moment:%Y-%m-%d}"

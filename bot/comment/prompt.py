@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from bot.comment import catalogue
 from bot.comment.catalogue import count
-from bot.comment.clean_text import account, one_line, visible
+from bot.comment.clean_text import account, one_line, truncate, visible
 from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, PageHit
 from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull
@@ -194,20 +194,16 @@ def _last_messages(conversation: Conversation) -> list[Turn]:
 def _first_sentence(text: str) -> str:
     """The author's own first sentence; the beginning of the text if there is none, as in pure code."""
     shown = visible(text)
-    return _truncate(one_line(next(iter(statements(shown)), "") or shown), MAX_SENTENCE_CHARS)
+    return truncate(one_line(next(iter(statements(shown)), "") or shown), MAX_SENTENCE_CHARS)
 
 
 def _title(conversation: Conversation, escaped: Callable[[str], str]) -> str:
     """The title, cut to at most MAX_TITLE_CHARS after escaping."""
     title = one_line(visible(conversation.title))
     limit = MAX_TITLE_CHARS
-    while len(escaped(_truncate(title, limit))) > MAX_TITLE_CHARS + 2:  # JSON has quotation marks around it
+    while len(escaped(truncate(title, limit))) > MAX_TITLE_CHARS + 2:  # JSON has quotation marks around it
         limit -= 8
-    return _truncate(title, limit)
-
-
-def _truncate(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: max(0, limit - 1)].rstrip()}…"
+    return truncate(title, limit)
 
 
 def _key(conversation: Conversation) -> str:

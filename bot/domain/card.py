@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from bot.domain.change_state import ChangeState, NamedChange, change_state, named_change, number_of, revise_ending
+from bot.domain.change_state import LookedUpFix, NamedChange, change_state, named_change, revise_ending
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.roles import known_role
@@ -304,25 +304,24 @@ def cards_of(
     """The cards of these digests as they may be shown: without these people, and with endings that take into account
     the changes that they name, as ``find`` knows them."""
     cards = [card.without(people) for line in lines if (card := card_of(line))]
-    named = [(card, change) for card in cards if (change := card.ending.change)]
-    threads = find(number for _, change in named if (number := number_of(change.ref))) if named else {}
-    states = {
-        card.id: change_state(card.id, change, thread, thread.closes, None)
-        for card, change in named
-        if (thread := threads.get(number_of(change.ref) or 0))
-    }
-    return [with_change_state(card, states[card.id]) if card.id in states else card for card in cards]
+    numbers = {card.id: number for card in cards if (change := card.ending.change) and (number := change.number)}
+    pulls = find(numbers.values()) if numbers else {}
+    return [settled_card(card, pulls.get(numbers.get(card.id, 0))) for card in cards]
 
 
-def with_change_state(card: Card, change: ChangeState) -> Card:
-    """The card, given what is known about the change that its ending names."""
+def settled_card(card: Card, pull: Card | None, fix: LookedUpFix | None = None) -> Card:
+    """The card, given what is known about the change that its ending names: the ``pull`` in memory, and the ``fix`` as
+    the forge knows it."""
     ending = card.ending
-    revised = revise_ending(ending.kind, ending.fix, ending.claimed, change)
+    named = ending.change
+    if named is None:
+        return card
+    revised = revise_ending(ending.kind, ending.fix, ending.claimed, change_state(card.id, named, pull, fix))
     if revised is None:
         return card
-    kind, fix, claimed = revised
-    release = ending.release if fix else ""
-    return card._replace(ending=ending._replace(kind=kind, fix=fix, claimed=claimed, release=release))
+    kind, fixed_by, claimed = revised
+    release = ending.release if fixed_by else ""
+    return card._replace(ending=ending._replace(kind=kind, fix=fixed_by, claimed=claimed, release=release))
 
 
 def _key(value: Any) -> CardId:

@@ -23,6 +23,11 @@ class NamedChange(NamedTuple):
     ref: str
     is_claim: bool = False
 
+    @property
+    def number(self) -> int | None:
+        """The number of the pull request; None for a commit or a change of another repository."""
+        return number_of(self.ref)
+
 
 class ChangeState(NamedTuple):
     """What is known about a named change.
@@ -42,9 +47,11 @@ class _ChangeThread(Protocol):
     def state(self) -> str: ...
     @property
     def merged_at(self) -> object: ...
+    @property
+    def closes(self) -> Container[object]: ...
 
 
-class _LookedUpFix(Protocol):
+class LookedUpFix(Protocol):
     @property
     def ref(self) -> str: ...
     @property
@@ -74,20 +81,14 @@ def is_change(kind: Kind, state: str, merged_at: object) -> bool | None:
     return False if kind.is_on_github else None
 
 
-def change_state(
-    key: object,
-    named: NamedChange,
-    thread: _ChangeThread | None,
-    closes: Container[object],
-    fix: _LookedUpFix | None,
-) -> ChangeState:
+def change_state(key: object, named: NamedChange, thread: _ChangeThread | None, fix: LookedUpFix | None) -> ChangeState:
     """What memory and the forge know about the change that the ending of thread ``key`` names.
 
-    ``thread`` is the pull request in memory, which says that it ``closes`` these threads. Both it and the answer of the
-    forge may be older than the merge.
+    ``thread`` is the pull request in memory, which says what it ``closes``. Both it and the answer of the forge, the
+    ``fix``, may be older than the merge.
     """
     is_merged = is_change(thread.kind, thread.state, thread.merged_at) if thread else None
-    closed_by = named.ref if is_merged and key in closes else ""
+    closed_by = named.ref if thread and is_merged and key in thread.closes else ""
     is_settled = is_merged and (closed_by or not named.is_claim)
     if fix and fix.ref == named.ref and (fix.commit or fix.refuted) and not is_settled:
         return ChangeState(not fix.refuted, fix.closed_by)

@@ -11,10 +11,9 @@ from bot.comment.clean_text import one_line, truncate
 from bot.comment.render import render_page
 from bot.domain.card import Card
 from bot.evaluation.plots import bar, line
-from bot.questions.addresses import message_url, url_of
+from bot.questions.addresses import citation, message_url, url_of
 from bot.questions.digest import DigestItem, DigestSection, EvidenceIssue, MaintainerReport, SectionName
 from bot.questions.digest_views import period_of, quote_source
-from bot.questions.views import citation
 
 _MAX_LINE_CHARS = 300
 _BAR_WIDTH, _BAR_GAP, _MAX_BAR_HEIGHT = 8, 2, 36

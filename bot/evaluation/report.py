@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bot.comment.catalogue import count, day
+from bot.comment.clean_text import truncate
 from bot.comment.render import render_page
 from bot.domain.thread import ThreadId
 from bot.evaluation import plots
@@ -205,7 +206,7 @@ def _entry(replayed: Replayed) -> dict[str, object]:
     is_about_mentions = replayed.has_comment and not replayed.shown
     return {
         "id": _display_name(replayed.id),
-        "title": _truncate(replayed.title) or "(no title)",
+        "title": truncate(replayed.title, _MAX_LINE_CHARS) or "(no title)",
         "day": day(replayed.created_at),
         "iso": replayed.created_at.date().isoformat(),
         "grade": replayed.grade.value,
@@ -222,13 +223,13 @@ def _entry(replayed: Replayed) -> dict[str, object]:
 def _hit(hit: ShownThread) -> dict[str, object]:
     return {
         "id": _display_name(hit.id),
-        "title": _truncate(hit.title) or "(no title)",
+        "title": truncate(hit.title, _MAX_LINE_CHARS) or "(no title)",
         "state": "open then" if hit.is_open else "closed then",
         "similarity": f"{hit.similarity:.2f}",
         "bar": plots.similarity_bar(hit.similarity),
         "confidence": percent(hit.confidence),
         "related": hit.related,
-        "why": [_truncate(reason) for reason in hit.why],
+        "why": [truncate(reason, _MAX_LINE_CHARS) for reason in hit.why],
     }
 
 
@@ -243,11 +244,7 @@ def _linked_line(replayed: Replayed) -> str:
 
 
 def _display_name(key: ThreadId) -> str:
-    return f"#{key}" if isinstance(key, int) else _truncate(key)
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= _MAX_LINE_CHARS else f"{text[:_MAX_LINE_CHARS]}…"
+    return f"#{key}" if isinstance(key, int) else truncate(key, _MAX_LINE_CHARS)
 
 
 def _linked_count(figures: Mapping[str, object]) -> int:

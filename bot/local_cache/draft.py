@@ -20,9 +20,9 @@ from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
 from bot.memory.text_model import MODEL_OF_THE_IMAGE, open_text_model
 from bot.questions.comment import NEIGHBOURS, comment_on, draft_thread, language_among
+from bot.questions.fields import PAGE_FIELDS, RELATED_FIELDS, Row, rows_of
 from bot.questions.issue import related_threads
 from bot.questions.requests import DraftRequest
-from bot.questions.views import PAGE_FIELDS, RELATED_FIELDS, Row, row_of
 from bot.recall.answer import recall
 from bot.settings.schema import Settings
 
@@ -57,8 +57,8 @@ class DraftAnswer(NamedTuple):
         """The threads and pages that the comment names, and the comment."""
         return {
             "comment": self.comment,
-            "related": [row_of(RELATED_FIELDS, each) for each in related_threads(self.context)],
-            "pages": [row_of(PAGE_FIELDS, each) for each in self.context.pages],
+            "related": rows_of(RELATED_FIELDS, related_threads(self.context)),
+            "pages": rows_of(PAGE_FIELDS, self.context.pages),
             "messages": self.messages,
         }
 

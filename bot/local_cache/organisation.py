@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bot.domain.ages import days_ago
 from bot.errors import UserError, WorldError, require_libraries
 from bot.files import on_disk, read_regular, replace
 
@@ -93,7 +94,7 @@ class SourceList(NamedTuple):
         days = max(((now - at).days for one in self.sources if (at := one.updated_at)), default=0)
         if days < STALE_DAYS:
             return ""
-        return f"updated {days} day{'s' * (days > 1)} ago: run precedent org update"
+        return f"updated {days_ago(days)}: run precedent org update"
 
 
 def organisation_folder(folder: Path | str | None) -> Path:

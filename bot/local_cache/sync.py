@@ -14,8 +14,7 @@ from operator import ge
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.domain.card import Card, CardId, card_of, message_of, name_of, with_change_state
-from bot.domain.change_state import change_state
+from bot.domain.card import Card, CardId, card_of, message_of, name_of, settled_card
 from bot.domain.changes import FixInfo
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import ThreadId
@@ -322,7 +321,7 @@ def _with_fix(line: str, card: Card, fix: FixInfo | None) -> str:
     named = card.ending.change
     if fix is None or named is None or fix.ref != named.ref:
         return line
-    ending = with_change_state(card, change_state(card.id, named, None, (), fix)).ending
+    ending = settled_card(card, None, fix).ending
     release = ending.release or (fix.release or "" if ending.fix else "")
     outcome = {"kind": ending.kind, "fix": ending.fix, "claimed": ending.claimed, "release": release}
     fields = json.loads(line)

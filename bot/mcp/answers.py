@@ -16,6 +16,7 @@ from typing import Any
 from bot.comment.catalogue import count
 from bot.comment.clean_text import account, one_line, truncate, visible
 from bot.comment.prompt import DATA_NOTICE
+from bot.domain.ages import age
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.errors import UserError
@@ -30,6 +31,22 @@ from bot.local_cache.session_answers import (
 )
 from bot.local_cache.session_results import SessionAnswer
 from bot.mcp.tools import ToolAnswer, ToolContext, now
+from bot.questions.addresses import citation
+from bot.questions.fields import (
+    LINKED_FIELDS,
+    ORGANISATION_FIELDS,
+    PAGE_FIELDS,
+    RELATED_FIELDS,
+    SESSION_FIELDS,
+    SESSION_PASSAGE_FIELDS,
+    SMART_FIELDS,
+    THREAD_FIELDS,
+    Row,
+    item_of,
+    labelled_texts,
+    row_of,
+    rows_of,
+)
 from bot.questions.requests import (
     DraftRequest,
     IssueRequest,
@@ -42,27 +59,11 @@ from bot.questions.requests import (
 )
 from bot.questions.search import search_memory
 from bot.questions.thread import INDENT, MAX_ANSWER_CHARS, author_label, indent, limit_size, read_thread, visible_data
-from bot.questions.views import (
-    PAGE_FIELDS,
-    RELATED_FIELDS,
-    WORK_SECTIONS,
-    Row,
-    citation,
-    linked_rows,
-    match_reasons,
-    passage_row,
-    quote_rows,
-    row_of,
-    session_facts,
-    session_rows,
-    short_row,
-    work_rows,
-)
+from bot.questions.views import WORK_SECTIONS, hit_items, linked_items, session_facts, smart_items, work_rows
 
 SEARCHED_KINDS = "issues, pull requests and pages"
 MAX_TITLE_CHARS, MAX_SENTENCE_CHARS, MAX_SUMMARY_CHARS = 160, 240, 300
 MAX_DECISIONS, MAX_FILES, MAX_REASONS = 3, 6, 4
-_TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 def answer_to(tools: ToolContext, request: object) -> ToolAnswer:
@@ -75,23 +76,14 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
     with tools.open_memory() as memory:
         cards, request = memory.local_cache, asked_by(request, memory.questions, now())
         results = search_memory(request, cards, LocalMessages(memory))
-        hits = [
-            short_row(
-                hit.card,
-                memory.home,
-                repository="",
-                score=round(hit.score, 2),
-                why=match_reasons(hit.terms, request.words),
-                passages=quote_rows(results.passages.get(hit.card.id), memory.home),
-            )
-            for hit in results.hits
-        ]
+        items, linked = hit_items(results, request.words, memory.home), linked_items(results.linked, memory.home)
+        hits = rows_of(ORGANISATION_FIELDS, items, memory.home, agents=True)
         sessions = also_in_sessions(request, memory)
-        passages = [passage_row(hit.passage) for hit in sessions.found]
+        passages = rows_of(SESSION_PASSAGE_FIELDS, (hit.passage for hit in sessions.found))
         fields: Row = {
             "searched_messages": cards.messages,
             "hits": hits,
-            "linked": linked_rows(results.linked, memory.home),
+            "linked": rows_of(LINKED_FIELDS, linked, memory.home, agents=True),
             "passages": passages,
         }
         unused = [f"Not used: {note}." for note in request.parsed_query.unused]
@@ -101,7 +93,7 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
 
 def _search_organisation(tools: ToolContext, request: OrganisationRequest) -> ToolAnswer:
     from bot.local_cache.organisation import open_index, require_sources
-    from bot.questions.organisation import organisation_row, search_organisation
+    from bot.questions.organisation import organisation_items, search_organisation
 
     if not tools.organisation:
         raise UserError("no other repositories are set up here: set PRECEDENT_ORG to the folder of `precedent org`")
@@ -109,7 +101,7 @@ def _search_organisation(tools: ToolContext, request: OrganisationRequest) -> To
     source_list = require_sources(folder)
     with open_index(folder) as index:
         results = search_organisation(request, index, source_list.names)
-    hits = [organisation_row(one, request.words, short_row, score=round(one.score, 2)) for one in results.found]
+    hits = rows_of(ORGANISATION_FIELDS, organisation_items(results.found, request.words), agents=True)
     notes = [*results.notes, *filter(None, [source_list.age_note(now())])]
     fields: Row = {"searched_messages": 0, "hits": hits, "linked": [], "passages": []}
     data = _data(fields, found=bool(hits), searched=sum(one.threads for one in source_list.sources), notes=notes)
@@ -127,7 +119,7 @@ def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:
 
     answer = search_sessions(request, tools.options.folder, "")
     (results,) = answer.found
-    passages = [passage_row(passage) for passage in results.passages]
+    passages = rows_of(SESSION_PASSAGE_FIELDS, results.passages)
     fields: Row = {"searched_messages": 0, "hits": [], "linked": [], "passages": passages}
     data = _data(fields, found=bool(passages), searched=results.searched, notes=answer.notes)
     searched = f"{count(results.searched, 'session')} searched."
@@ -155,18 +147,9 @@ def _smart_search(tools: ToolContext, request: SmartSearch) -> ToolAnswer:
     with tools.open_memory() as memory:
         cards, request = memory.local_cache, asked_by(request, memory.questions, request.now)
         results = smart(request, cards, LocalMessages(memory))
-        hits = [
-            short_row(
-                hit.card,
-                memory.home,
-                score=round(hit.score, 2),
-                why=list(hit.why),
-                passages=quote_rows(results.passages.get(hit.card.id), memory.home),
-            )
-            for hit in results.hits
-        ]
+        hits = rows_of(SMART_FIELDS, smart_items(results, request.words, memory.home), memory.home, agents=True)
         sessions = also_at_work(request, memory)
-        passages = [passage_row(hit.passage) for hit in sessions.found]
+        passages = rows_of(SESSION_PASSAGE_FIELDS, (hit.passage for hit in sessions.found))
         fields = {
             "searched_messages": cards.messages,
             "hits": hits,
@@ -208,7 +191,10 @@ def _answer_work(tools: ToolContext, request: WorkRequest) -> ToolAnswer:
     with tools.open_memory() as memory:
         sessions = sessions_about_work(memory, request.worktree)
         results = find_for_work(request, memory.local_cache, sessions.found)
-        fields = work_rows(results, memory.home) | {"used": list(results.used), "unused": list(results.unused)}
+        fields = work_rows(results, memory.home, agents=True) | {
+            "used": list(results.used),
+            "unused": list(results.unused),
+        }
         data = _memory_data(tools, memory, fields, found=results.is_relevant, notes=sessions.notes)
     sections = ((section.title_for_agents, data[name]) for name, section in WORK_SECTIONS.items())
     body = "".join(f"\n{title}:\n{_rows_text(rows)}" for title, rows in sections if rows) + _sessions_text(data)
@@ -236,7 +222,7 @@ def _answer_conversation(tools: ToolContext, request: ThreadRequest) -> ToolAnsw
         on_it = sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else SessionAnswer()
         conversation = read_thread(request, thread, card_named(memory, thread), memory.local_cache).conversation
         fields = _thread_fields(memory, thread) | {
-            "sessions": session_rows(on_it.found),
+            "sessions": rows_of(SESSION_FIELDS, on_it.found),
             "conversation": conversation.messages,
             "omitted": conversation.omitted,
         }
@@ -273,9 +259,9 @@ def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
             sessions = records_about_issue(memory, number)
             answer = issue_context(request, thread, [session.thread for session in sessions.found], service)
         fields = _thread_fields(memory, thread) | {
-            "sessions": session_rows(session.outline for session in sessions.found),
-            "related": [row_of(RELATED_FIELDS, each) for each in answer.related],
-            "pages": [row_of(PAGE_FIELDS, each) for each in answer.context.pages],
+            "sessions": rows_of(SESSION_FIELDS, (session.outline for session in sessions.found)),
+            "related": rows_of(RELATED_FIELDS, answer.related),
+            "pages": rows_of(PAGE_FIELDS, answer.context.pages),
             "elsewhere": list(answer.context.elsewhere),
             "omitted": answer.omitted,
         }
@@ -322,7 +308,8 @@ def _no_such_thread(
 def _thread_fields(memory: LocalMemory, thread: Thread) -> Row:
     from bot.local_cache.threads import card_named
 
-    return {"found": True, "thread": short_row(card_named(memory, thread), memory.home)}
+    item = item_of(card_named(memory, thread), memory.home)
+    return {"found": True, "thread": row_of(THREAD_FIELDS, item, memory.home, agents=True)}
 
 
 def _memory_data(
@@ -331,8 +318,8 @@ def _memory_data(
     lines = [*filter(None, memory.note.split("\n")), *notes]
     if tools.options.offline and memory.store is None and memory.cache:
         with suppress(ValueError):
-            age = now() - datetime.fromisoformat(memory.local_cache.fact("fetched"))
-            lines.append(f"Offline: the memory is as of {ago(age.total_seconds())}.")
+            fetched = datetime.fromisoformat(memory.local_cache.fact("fetched"))
+            lines.append(f"Offline: the memory is as of {age(now() - fetched)} ago.")
     return _data(fields, found=found, searched=memory.local_cache.size, notes=lines)
 
 
@@ -340,14 +327,6 @@ def _data(fields: Row, *, found: bool, searched: int, notes: Sequence[str] = ())
     """The fields of every answer, then its own; bounded, and without hidden characters."""
     shared = {"nothing_relevant": not found, "searched": searched, "notes": list(notes), "notice": DATA_NOTICE}
     return dict(visible_data(limit_size({**shared, **fields})))
-
-
-def ago(seconds: float) -> str:
-    """An age in the largest unit that fits: ``3 hours ago``."""
-    for size, name in _TIME_UNITS:
-        if seconds >= size:
-            return f"{count(int(seconds // size), name)} ago"
-    return "less than a minute ago"
 
 
 def _answer(line: str, data: Row, body: str = "", limit: int = MAX_ANSWER_CHARS) -> ToolAnswer:
@@ -384,8 +363,7 @@ def _row_lines(row: Row) -> Iterator[str]:
         yield f"{INDENT}summary: {quote(row['summary'], MAX_SUMMARY_CHARS)}"
     yield from (f"{INDENT}{_decision_line(entry)}" for entry in row["decisions"][:MAX_DECISIONS])
     yield from (f"{INDENT}{line}" for entry in row.get("passages", ()) for line in _passage_lines(entry))
-    if row["files"]:
-        yield f"{INDENT}files: {_short_line(', '.join(row['files'][:MAX_FILES]))}"
+    yield from (f"{INDENT}{label}: {_short_line(value)}" for label, value in labelled_texts(row, MAX_FILES))
     if row["url"]:
         yield f"{INDENT}{row['url']}"
 

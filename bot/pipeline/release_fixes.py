@@ -12,9 +12,9 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import TypeVar
 
-from bot.domain.card import Card, with_change_state
-from bot.domain.change_state import change_state
+from bot.domain.card import Card, settled_card
 from bot.domain.changes import Changes, FixInfo
+from bot.domain.duplicates import duplicate_chain
 from bot.domain.thread import MAINTAINER_ROLES, Kind, OutcomeKind, Thread, ThreadId
 from bot.github.fixes import Release, main_releases
 from bot.pipeline.tools import Tools
@@ -29,9 +29,6 @@ LOOKBACK = timedelta(days=365)
 
 EXTRA_READS = 100
 """Extra requests to GitHub that a run may use to look up fixes: enough for about thirty."""
-
-MAX_CHAIN = 5
-"""How many steps a chain of duplicates is followed."""
 
 Item = TypeVar("Item")
 Account = TypeVar("Account", bound=Hashable)
@@ -172,7 +169,7 @@ def _is_fixed_by(card: Card, fix: FixInfo) -> bool:
     named = card.ending.change
     if named is None or named.ref != fix.ref:
         return False
-    ending = with_change_state(card, change_state(card.id, named, None, (), fix)).ending
+    ending = settled_card(card, None, fix).ending
     return ending.kind == OutcomeKind.FIXED and bool(ending.fix)
 
 
@@ -219,15 +216,15 @@ def _named_versions(card: Card) -> Iterator[Version | None]:
 
 def _duplicates(cards: Mapping[ThreadId, Card], fixed: set[ThreadId]) -> dict[ThreadId, list[ThreadId]]:
     """The closed duplicates of each fixed thread, including duplicates of duplicates."""
+
+    def original_of(key: ThreadId) -> ThreadId | None:
+        return cards[key].duplicate_of if key in cards else None
+
     duplicates: dict[ThreadId, list[ThreadId]] = {}
-    for card in cards.values():
-        original = card.duplicate_of
-        for _ in range(MAX_CHAIN):
-            if original is None or original in fixed or original not in cards:
-                break
-            original = cards[original].duplicate_of
-        if original is not None and original in fixed and card.id not in fixed:
-            duplicates.setdefault(original, []).append(card.id)
+    for key in cards:
+        original = next((thread for thread in duplicate_chain(key, original_of) if thread in fixed), key)
+        if original != key:
+            duplicates.setdefault(original, []).append(key)
     return duplicates
 
 

@@ -1,15 +1,20 @@
-"""The addresses of threads, of messages, and of what supersedes a decision."""
+"""How threads are cited, and the addresses of threads, of messages, and of what supersedes a decision."""
 
 from __future__ import annotations
 
 import re
 
-from bot.domain.card import Card, Passage, Ruling
+from bot.domain.card import Card, CardId, Passage, Ruling
 from bot.domain.change_state import number_of
 from bot.domain.kinds import Kind
 
 _COMMENT_ANCHOR = re.compile(r"#(?:issue|discussion)comment-\d{1,20}", re.ASCII)
 _MAX_REFERENCE_CHARS = 300
+
+
+def citation(key: CardId) -> str:
+    """How a sentence refers to the thread: ``#42``, or its text."""
+    return f"#{key}" if isinstance(key, int) else key
 
 
 def url_of(card: Card, home: str) -> str:

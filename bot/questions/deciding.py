@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bot.domain.card import Card, CardHit, CardId, ThreadMessage
+from bot.domain.duplicates import duplicate_chain
 from bot.index.scoring import least, query_share, query_shares
 from bot.questions.requests import CardSearch, ReadMessages
 from bot.reading.analyzer import terms
@@ -79,12 +80,14 @@ def _without_duplicates(hits: Sequence[CardHit]) -> list[CardHit]:
     """The hits, with the original, if it is one, in place of the first of its duplicates; unless only the duplicate
     decides."""
     by_id = {hit.card.id: hit for hit in hits}
+
+    def original_of(key: CardId) -> CardId | None:
+        target = by_id[key].card.duplicate_of
+        return target if target in by_id else None
+
     found: dict[CardId, CardHit] = {}
     for hit in hits:
-        seen, original = {hit.card.id}, hit
-        while (target := original.card.duplicate_of) in by_id and target not in seen:
-            seen.add(target)
-            original = by_id[target]
+        original = by_id[duplicate_chain(hit.card.id, original_of)[-1]]
         original = hit if hit.decides and not original.decides else original
         found.setdefault(original.card.id, original)
     return list(found.values())

@@ -13,13 +13,14 @@ from typing import NamedTuple, TypeVar
 
 from bot.comment.catalogue import count
 from bot.domain.answer import Context, Match
-from bot.domain.card import Card, CardId, Passage, with_change_state
-from bot.domain.change_state import change_state, number_of
+from bot.domain.card import Card, CardId, Passage, settled_card
 from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.cluster import Cluster, ClusterMember
+from bot.domain.duplicates import duplicate_chain
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import KNOWN_ROLES, Message, RepositoryAddress, Thread
-from bot.questions.views import citation, decision_note, ending
+from bot.questions.addresses import citation
+from bot.questions.views import decision_note, ending
 from bot.reading.references import find_references
 from bot.reading.versions import compare_versions, reported_version
 from bot.recall.answer import with_endings
@@ -197,7 +198,7 @@ class DigestSource:
 
     def prepare(self) -> DigestSource:
         """The source with endings corrected by the state of the changes."""
-        return replace(self, cards={key: self._with_change_state(card) for key, card in self.cards.items()})
+        return replace(self, cards={key: self._settled(card) for key, card in self.cards.items()})
 
     def issues(self) -> Iterator[Card]:
         return (card for card in self.cards.values() if card.kind is Kind.ISSUE)
@@ -210,13 +211,9 @@ class DigestSource:
         shown = [member for member in cluster.members if member.id in self.cards]
         return sorted(shown, key=lambda member: (-member.at.timestamp(), str(member.id)))
 
-    def _with_change_state(self, card: Card) -> Card:
+    def _settled(self, card: Card) -> Card:
         named = card.ending.change
-        if named is None:
-            return card
-        pull = self.cards.get(number_of(named.ref) or 0)
-        closes = pull.closes if pull else ()
-        return with_change_state(card, change_state(card.id, named, pull, closes, self.fixes.get(card.id)))
+        return settled_card(card, self.cards.get(named.number or 0), self.fixes.get(card.id)) if named else card
 
 
 def maintainer_report(source: DigestSource, tick: Callable[[int], None] = lambda _: None) -> MaintainerReport:
@@ -419,12 +416,15 @@ def _duplicates_of_closed(source: DigestSource, tick: Tick) -> Iterator[DigestIt
 
 
 def _original_of(key: CardId, cards: Mapping[CardId, Card]) -> Card | None:
-    """The end of a chain of duplicates; None if it is not in memory, or the chain is a cycle."""
-    seen = set[CardId]()
-    while (card := cards.get(key)) and card.duplicate_of is not None and key not in seen:
-        seen.add(key)
-        key = card.duplicate_of
-    return card if card and key not in seen and card.kind.traits.has_state else None
+    """The end of a chain of duplicates; None if its beginning is not in memory, or the chain is a circle."""
+
+    def original_of(duplicate: CardId) -> CardId | None:
+        target = cards[duplicate].duplicate_of
+        return target if target in cards else None
+
+    chain = duplicate_chain(key, original_of) if key in cards else []
+    card = cards[chain[-1]] if chain else None
+    return card if card and card.duplicate_of not in chain and card.kind.traits.has_state else None
 
 
 def _duplicate_quote(thread: Thread, source: DigestSource) -> Passage | None:

@@ -5,19 +5,10 @@ from __future__ import annotations
 from bot.comment.catalogue import count, day
 from bot.comment.clean_text import quoted
 from bot.domain.card import Card
-from bot.questions.addresses import url_of
+from bot.questions.addresses import citation, url_of
 from bot.questions.digest import DigestItem, DigestSection, MaintainerReport
-from bot.questions.views import (
-    MAX_TITLE,
-    PASSAGE_FIELDS,
-    Item,
-    ItemSection,
-    Row,
-    attribution,
-    citation,
-    row_of,
-    row_stamp,
-)
+from bot.questions.fields import MAX_TITLE, PASSAGE, Item, Row, row_of, row_stamp
+from bot.questions.views import ItemSection, attribution
 
 
 def report_row(report: MaintainerReport, home: str) -> Row:
@@ -90,7 +81,7 @@ def _item_row(item: DigestItem, home: str) -> Row:
         "facts": list(item.facts),
         "evidence": [_card_row(issue.card, home) | {"why": list(issue.why)} for issue in item.evidence],
         "left": item.left,
-        "quote": row_of(PASSAGE_FIELDS, item.quote, home) if item.quote else None,
+        "quote": row_of(PASSAGE.fields, item.quote, home) if item.quote else None,
         "weeks": list(item.weeks),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bot.domain.card import Card, Ending
 from bot.domain.kinds import Kind
@@ -12,8 +12,9 @@ from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import ThreadId
 from bot.errors import UserError
 from bot.index.scoring import MIN_QUERY_SHARE, least, query_share, query_shares
+from bot.questions.fields import Item
 from bot.questions.requests import OrganisationRequest
-from bot.questions.views import COMMIT_ID, Item, Row, Shape, full_row, match_reasons
+from bot.questions.views import COMMIT_ID
 from bot.reading.analyzer import terms
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 
@@ -133,12 +134,12 @@ def _full_reference(fix: str, name: str) -> str:
     return f"{name}@{fix}" if COMMIT_ID.fullmatch(fix) else fix
 
 
-def organisation_row(hit: OrganisationHit, words: str, shape: Shape = full_row, **fields: Any) -> Row:
-    """The hit as a row of a search, with its repository. Values missing in the index are empty."""
-    row = shape(hit.card, "", repository=hit.name, **fields, why=match_reasons(hit.terms, words), passages=[])
-    return row | {"id": hit.thread.id, "url": hit.thread.url}
-
-
 def organisation_items(hits: Sequence[OrganisationHit], words: str) -> list[Item]:
-    """The hits as entries of a list."""
-    return [Item(hit.card, hit.thread.url, hit.score, words=words) for hit in hits]
+    """The hits as threads of an answer. What the index does not have is empty."""
+    return [
+        Item(
+            hit.card, hit.thread.url, hit.score, words=words, terms=hit.terms, part=hit.part,
+            repository=hit.name, id=hit.thread.id,
+        )
+        for hit in hits
+    ]  # fmt: skip

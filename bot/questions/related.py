@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from bot.domain.ages import days_ago
 from bot.domain.card import Card, CardId, Ruling
 from bot.domain.kinds import Kind
 from bot.questions.named_files import NamedFile, files_in_folders, named_files
@@ -202,7 +203,7 @@ def decided_when(ruling: Ruling, now: datetime) -> str:
     if days <= 0:
         return "decided in the last day"
     if days < _RELATIVE_DAYS:
-        return f"decided {days} day{'s' * (days > 1)} ago"
+        return f"decided {days_ago(days)}"
     return f"decided on {ruling.at.date().isoformat()}"
 
 

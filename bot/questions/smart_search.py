@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bot.domain.card import Card, CardHit, CardId, MessageHit, Passage, ThreadFacts, Worktree
+from bot.domain.duplicates import duplicate_chain
 from bot.questions.named_files import NamedFile, named_files
 from bot.questions.passages import passages_of
 from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, nothing_read
@@ -35,7 +36,6 @@ _MAX_REASONS = 4
 _MAX_WORDS = 4
 _MAX_NAMED_FILES = 3
 _MAX_LINE_CHARS = 60
-_MAX_CHAIN = 10
 _MIN_BRANCH_CHARS = 6
 
 
@@ -277,14 +277,16 @@ def _fold_duplicates(pool: _Pool) -> None:
 
 
 def _canonical(card: Card, pool: _Pool) -> _Candidate | None:
-    seen = [card.id]
-    while card.duplicate_of is not None and card.duplicate_of not in seen and len(seen) <= _MAX_CHAIN:
-        originals = pool.cards.cards([card.duplicate_of])
-        if card.duplicate_of not in originals:
-            break
-        card = originals[card.duplicate_of]
-        seen.append(card.id)
-    return pool.get(card) if len(seen) > 1 and card.duplicate_of not in seen else None
+    known = {card.id: card}
+
+    def original_of(key: CardId) -> CardId | None:
+        target = known[key].duplicate_of
+        if target is not None and target not in known:
+            known.update(pool.cards.cards([target]))
+        return target if target in known else None
+
+    original = duplicate_chain(card.id, original_of)[-1]
+    return pool.get(known[original]) if original != card.id else None
 
 
 def _score(candidate: _Candidate, now: datetime) -> float:

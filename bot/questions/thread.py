@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bot.comment.clean_text import account, truncate, visible
 from bot.domain.card import Card
 from bot.domain.thread import Message, Thread
+from bot.questions.fields import MESSAGE_FIELDS, Row, row_of
 from bot.questions.requests import Cards, ThreadRequest
-from bot.questions.views import MESSAGE_FIELDS, Row, row_of
 
 if TYPE_CHECKING:
     from bot.questions.related import Neighbour
@@ -25,7 +25,7 @@ _MIN_CHARS = 100
 
 
 class ConversationPart(NamedTuple):
-    """Messages in order of time (`bot.questions.views.MESSAGE_FIELDS`), and how many were left out."""
+    """Messages in order of time (`bot.questions.fields.MESSAGE_FIELDS`), and how many were left out."""
 
     messages: list[Row]
     omitted: int

@@ -194,7 +194,7 @@ def _changes_in(
 ) -> dict[int, _KnownChange]:
     """The threads by number that these outcomes name as changes, as memory knew them at ``before`` (None: now)."""
     changes = (outcome.change for outcome in outcomes)
-    numbers = dict.fromkeys(number for change in changes if change and (number := number_of(change.ref)))
+    numbers = dict.fromkeys(number for change in changes if change and (number := change.number))
     entries = library.entries(numbers) if numbers else {}
     pulls = [key for key, entry in entries.items() if entry.kind.traits.is_change]
     known: dict[ThreadId, _KnownChange] = {
@@ -219,10 +219,10 @@ def _settle(
     named = outcome.change
     if named is None:
         return _with_known_release(outcome, library)
-    change = changes.get(number_of(named.ref) or 0)
+    change = changes.get(named.number or 0)
     if fix and (fix.commit or fix.refuted):
         fix = as_of(fix, before) or replace(fix, refuted=True)  # it was not merged at that time
-    state = change_state(key, named, change, change.closes if change else (), fix)
+    state = change_state(key, named, change, fix)
     return _with_known_release(with_change_state(outcome, state), library)
 
 

@@ -21,6 +21,7 @@ from bot.reading.analyzer import terms
 from bot.reading.endings.engine import find_original, find_same
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import statements
+from bot.reading.text_edges import cut_at_edge
 from bot.recall.clusters import (
     DUPLICATE,
     MUTUAL_NEAR,
@@ -199,14 +200,10 @@ def _signs(
     ):
         rare = [value for value in values if joint_frequency.get(terms_of[value], few + repeats + 1) <= few + repeats]
         if rare:
-            yield ClusterLink(other.id, sign, _shorten(_quotation(rare[0], shared)))
+            yield ClusterLink(other.id, sign, cut_at_edge(_quotation(rare[0], shared), MAX_LINK_CHARS))
             if sign == SAME_ERROR and repeats and thread.created_at - other.created_at <= OUTAGE_PERIOD:
                 yield ClusterLink(other.id, SAME_DAYS)
 
 
 def _quotation(value: str, shared: SharedSignals) -> str:
     return shared.quoted.get(value, value)
-
-
-def _shorten(words: str) -> str:
-    return words if len(words) <= MAX_LINK_CHARS else f"{words[: MAX_LINK_CHARS - 1]}…"

@@ -18,6 +18,7 @@ from bot.domain.card import name_of
 from bot.domain.changes import Request
 from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks, ClusterMember
 from bot.domain.digest import IndexEntry
+from bot.domain.duplicates import duplicate_chain
 from bot.domain.thread import ThreadId
 
 DUPLICATE, STATED, STATED_BY_REPORTER, NAMED, CLAIMED = "duplicate", "said", "heard", "named", "claimed"
@@ -57,7 +58,6 @@ MAX_UNVOUCHED = 5
 """Most members vouched for only by an unknown author: one per account, so that nobody can inflate a cluster."""
 
 MAX_REASONS = 3
-MAX_CHAIN = 10
 TWO, THREE = 2, 3
 
 _PHRASES = {
@@ -204,13 +204,12 @@ def _is_claim(thread: ThreadId, author: str, entries: Mapping[ThreadId, IndexEnt
 
 def _original(key: ThreadId, links: Mapping[ThreadId, ClusterLinks]) -> ThreadId:
     """The end of the chain of duplicates that begins with this thread."""
-    chain = [key]
-    while len(chain) <= MAX_CHAIN and chain[-1] in links:
-        original = next((link.to for link in links[chain[-1]].links if link.sign == DUPLICATE), None)
-        if original is None or original in chain:
-            break
-        chain.append(original)
-    return chain[-1]
+
+    def original_of(duplicate: ThreadId) -> ThreadId | None:
+        stated = links[duplicate].links if duplicate in links else ()
+        return next((link.to for link in stated if link.sign == DUPLICATE), None)
+
+    return duplicate_chain(key, original_of)[-1]
 
 
 class _Builder:

@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from bot.domain.answer import EarlierClosing, Mention
+from bot.domain.duplicates import duplicate_chain
+from bot.domain.paths import end_alike, path_parts
 from bot.domain.thread import Reference, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest as read_digest
@@ -26,7 +28,6 @@ MAX_FULL_MENTIONS = 3
 MENTION_CHARS = 5_000
 """Characters of conversation shown for each of them."""
 
-MAX_CHAIN = 10
 MAX_LISTED = 10
 MAX_ELSEWHERE = 5
 SHORT_SUMMARY_CHARS = 240
@@ -104,18 +105,14 @@ def numbers_in(text: str, address: RepositoryAddress) -> tuple[int, ...]:
 def canonical_chain(
     start: ThreadId, library: Library, before: datetime | None, repo: str | None = None
 ) -> list[ThreadId]:
-    """The chain of duplicates from ``start`` to their original, ``start`` first.
+    """The chain of duplicates from ``start`` to their original; it ends before one that memory does not hold."""
 
-    It ends before a thread that is already in it, and before one that memory does not hold.
-    """
-    chain = [start]
-    while len(chain) <= MAX_CHAIN:
-        thread = threads(library, chain[-1:], before).get(chain[-1])
+    def original_of(key: ThreadId) -> ThreadId | None:
+        thread = threads(library, [key], before).get(key)
         target = read_digest(thread, repo=repo).duplicate_of if thread else None
-        if target is None or target in chain or not threads(library, [target], before):
-            break
-        chain.append(target)
-    return chain
+        return target if target is not None and threads(library, [target], before) else None
+
+    return duplicate_chain(start, original_of)
 
 
 def find_mentions(
@@ -210,7 +207,6 @@ def earlier_ending(thread: Thread, repo: str | None) -> EarlierClosing | None:
 
 _BUILD_OUTPUT = re.compile(r"\.(?:a|dll|dylib|exe|log|lib|lock|o|obj|pdb|so|sum)(?:\.\d+)*$", re.ASCII | re.IGNORECASE)
 _LOCAL_PATH = re.compile(r"(?:[A-Za-z]:)?[\\/]|~[\\/]|\.\.[\\/]", re.ASCII)
-_PATH_SEPARATOR = re.compile(r"[\\/]+")
 
 
 def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
@@ -226,17 +222,11 @@ def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
 
 def _is_better(other: str, path: str) -> bool:
     """Whether both may be the same file and ``other`` is the better name."""
-    ours, theirs = _folders(path), _folders(other)
-    if ours == theirs:
+    ours, theirs = path_parts(path), path_parts(other)
+    if ours == theirs or not end_alike(ours, theirs):
         return False
-    shorter, longer = sorted((ours, theirs), key=len)
-    if longer[-len(shorter) :] != shorter:
-        return False
-    if len(shorter) > 1 and _LOCAL_PATH.match(path) and not _LOCAL_PATH.match(other):
+    has_folder = min(len(ours), len(theirs)) > 1
+    if has_folder and _LOCAL_PATH.match(path) and not _LOCAL_PATH.match(other):
         return True
-    is_worse_place = len(shorter) > 1 and bool(_LOCAL_PATH.match(other)) and not _LOCAL_PATH.match(path)
-    return theirs == longer and not is_worse_place
-
-
-def _folders(path: str) -> list[str]:
-    return [part for part in _PATH_SEPARATOR.split(path) if part not in ("", ".", "..")]
+    is_worse_place = has_folder and bool(_LOCAL_PATH.match(other)) and not _LOCAL_PATH.match(path)
+    return len(theirs) > len(ours) and not is_worse_place

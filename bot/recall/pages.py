@@ -17,6 +17,7 @@ from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.pages import MarkdownSection, first_sentences, page_url, sections, source_of
 from bot.reading.signals import find_errors, keywords, quotations
+from bot.reading.text_edges import cut_at_edge
 from bot.recall.library import Library, similar_query, threads
 
 MAX_PAGES = 2
@@ -240,16 +241,13 @@ def _weight(term: str, query: PageQuery) -> float:
 def _hit(page: Thread, section: MarkdownSection, similarity: float, address: RepositoryAddress) -> PageHit:
     heading = section.path[-1] if section.path else ""
     is_whole = not heading or heading == page.title
+    title = cut_at_edge(page.title, MAX_TITLE)
     return PageHit(
-        title=_short(page.title) if is_whole else f"{_short(page.title)}: {_short(heading)}",
+        title=title if is_whole else f"{title}: {cut_at_edge(heading, MAX_TITLE)}",
         url=page_url(page.id, address.server, address.repo, "" if is_whole else section.anchor),
         excerpt=first_sentences(section),
         similarity=similarity,
     )
-
-
-def _short(title: str) -> str:
-    return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
 
 
 def _plain(text: str) -> str:

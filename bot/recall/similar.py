@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.domain.answer import Match
 from bot.domain.digest import IndexEntry, IndexHit
+from bot.domain.duplicates import duplicate_chain
 from bot.domain.thread import Thread, ThreadId
 from bot.index.protocol import Query
 from bot.ranking import order
@@ -369,15 +370,16 @@ def _originals(hits: list[IndexHit], library: Library, before: datetime | None) 
     """For each hit that is a duplicate, the entry of its original, at the end of the chain."""
     entries = {hit.entry.id: hit.entry for hit in hits}
     originals: dict[ThreadId, IndexEntry] = {}
+
+    def original_of(key: ThreadId) -> ThreadId | None:
+        target = entries[key].duplicate_of_at(before)
+        if target is not None and target not in entries:
+            entries.update(library.entries([target]))
+        is_known = target in entries and not (before and entries[target].created_at >= before)
+        return target if is_known else None
+
     for hit in hits:
-        chain, target = [hit.entry.id], hit.entry.duplicate_of_at(before)
-        while target is not None and target not in chain:
-            if target not in entries:
-                entries |= library.entries([target])
-            if target not in entries or (before and entries[target].created_at >= before):
-                break
-            chain.append(target)
-            target = entries[target].duplicate_of_at(before)
-        if len(chain) > 1:
-            originals[hit.entry.id] = entries[chain[-1]]
+        original = duplicate_chain(hit.entry.id, original_of)[-1]
+        if original != hit.entry.id:
+            originals[hit.entry.id] = entries[original]
     return originals

@@ -30,7 +30,7 @@ from bot.memory.memory import Memory
 from bot.pipeline.reconcile import CommentResult
 from bot.questions import requests as tiers
 from bot.questions.context import RecentConversations, recent_conversations
-from bot.questions.views import short_row
+from bot.questions.fields import SHOWN_FIELDS, item_of, row_of
 from bot.sources.session_times import local_key, local_zone, zone_named
 from tests.cli.checkouts import create_cookie_checkout
 from tests.sources.session_lines import write
@@ -221,7 +221,7 @@ def test_the_latest_decisions_of_a_long_issue_are_kept() -> None:
         dict.fromkeys(("author", "role", "at", "superseded_by"), "") | {"text": f"way {n} " * 30} for n in range(3)
     ]
     card = Card(1, Kind.ISSUE, "Which way?", "closed", "monalisa", NOW, NOW, turn_count=1, summary="words")
-    row = short_row(card, "") | {"why": [], "decisions": decisions}
+    row = row_of(SHOWN_FIELDS, item_of(card, "")) | {"decisions": decisions}
     heads = [issue_head(row, "xml", chars) for chars in range(200, 3_000, 100)]
     kept = [sorted(set(re.findall(r"way (\d)", head))) for head in heads]
     assert [key for key, _ in groupby(kept)] == [[], ["2"], ["1", "2"], ["0", "1", "2"]]

@@ -22,7 +22,17 @@ from bot.cli.output import ACCENT, BAD, GOOD, show
 from bot.cli.parser import parse
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind
-from bot.questions.views import full_row, gist, match_reasons, passage_row, row_stamp, short_row
+from bot.questions.fields import (
+    SEARCH_FIELDS,
+    SESSION_PASSAGE_FIELDS,
+    THREAD_FIELDS,
+    Row,
+    item_of,
+    match_reasons,
+    row_of,
+    row_stamp,
+)
+from bot.questions.views import gist
 from tests.cli.checkouts import ROOT, create_cookie_checkout
 from tests.cli.program_result import Run
 from tests.sources.session_lines import CODING, ISSUE_AGENT, write
@@ -176,13 +186,17 @@ def card(**fields: Any) -> Card:
                    "created_at": NOW, "updated_at": NOW} | fields)  # fmt: skip
 
 
+def row_for(thread_card: Card, home: str, *, agents: bool = False) -> Row:
+    return row_of(THREAD_FIELDS, item_of(thread_card, home), home, agents=agents)
+
+
 def test_a_decision_links_to_its_comment() -> None:
     decisions = tuple(Ruling("We decided.", "octocat", "OWNER", NOW, comment) for comment in (99, None))
-    assert [decision["url"] for decision in full_row(card(decisions=decisions), HOME)["decisions"]] == [
+    assert [decision["url"] for decision in row_for(card(decisions=decisions), HOME)["decisions"]] == [
         f"{HOME}/issues/7#issuecomment-99",
         f"{HOME}/issues/7",
     ]
-    assert [decision["url"] for decision in full_row(card(decisions=decisions), "")["decisions"]] == ["", ""]
+    assert [decision["url"] for decision in row_for(card(decisions=decisions), "")["decisions"]] == ["", ""]
 
 
 def test_a_superseded_decision_links_to_what_replaced_it() -> None:
@@ -197,10 +211,9 @@ def test_a_superseded_decision_links_to_what_replaced_it() -> None:
     ]
     for superseded_by, home, expected in cases:
         thread_card = card(decisions=(Ruling("We decided.", "octocat", "OWNER", NOW, 98, superseded_by),))
-        for row_function in (short_row, full_row):
-            assert [decision["superseded_by"] for decision in row_function(thread_card, home)["decisions"]] == [
-                expected
-            ], superseded_by
+        for agents in (False, True):
+            row = row_for(thread_card, home, agents=agents)
+            assert [decision["superseded_by"] for decision in row["decisions"]] == [expected], superseded_by
 
 
 def test_a_terminal_quotes_no_superseded_decision() -> None:
@@ -218,11 +231,11 @@ def test_only_issues_and_pull_requests_have_an_address() -> None:
         ("docs/a.md", Kind.PAGE, ""),
         ("5b1c", Kind.SESSION, ""),
     ]
-    assert [key for key, kind, url in cases if short_row(card(id=key, kind=kind), HOME)["url"] != url] == []
+    assert [key for key, kind, url in cases if row_for(card(id=key, kind=kind), HOME)["url"] != url] == []
 
 
 def test_unknown_fields_are_empty_but_never_missing() -> None:
-    row = short_row(card(), "")
+    row = row_for(card(), "")
     assert row["closed_at"] == row["state_reason"] == row["summary"] == row["url"] == ""
     assert (row["labels"], row["decisions"], row["files"]) == ([], [], [])
     assert row["outcome"] == {
@@ -251,7 +264,8 @@ def test_a_row_keeps_its_shape_and_size_whatever_a_stranger_wrote(
         title=text, author=text[:100], summary=text, labels=tuple(texts), files=tuple(texts), decisions=decisions,
         ending=Ending("fixed", text, text[:100], text[:100], text[:100], "NONE", NOW),
     )  # fmt: skip
-    row = full_row(hostile_card, HOME, score=1.0, part=1.0, why=match_reasons(("zebra",), text))
+    item = item_of(hostile_card, HOME)._replace(score=1.0, words=text, terms=("zebra",))
+    row = row_of(SEARCH_FIELDS, item, HOME)
     validator("search", is_closed=True).validate([row])
     assert len(row["title"]) <= 300
     assert len(row["summary"]) <= 1_000
@@ -259,7 +273,7 @@ def test_a_row_keeps_its_shape_and_size_whatever_a_stranger_wrote(
 
 
 def test_a_message_of_a_session_is_a_row_too() -> None:
-    row = passage_row(SessionPassage("5b1c", "user", "zebra", None, 1.239, "a.jsonl"))
+    row = row_of(SESSION_PASSAGE_FIELDS, SessionPassage("5b1c", "user", "zebra", None, 1.239, "a.jsonl"))
     assert list(row) == ["score", "type", "content", "timestamp", "session_id", "path"]
     assert (row["score"], row["timestamp"]) == (1.24, "")
 

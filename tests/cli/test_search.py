@@ -17,9 +17,10 @@ import pytest
 from rich.cells import cell_len
 
 from bot.cli.terminal import print_sections
-from bot.domain.card import Ruling
+from bot.domain.card import Passage, Ruling
 from bot.domain.kinds import Kind
-from bot.questions.views import Item, ItemSection
+from bot.questions.fields import Item
+from bot.questions.views import ItemSection
 from tests.cli.checkouts import (
     ROOT,
     control_characters,
@@ -557,18 +558,21 @@ def test_the_passage_that_matched_is_shown_instead_of_the_decision(
 ) -> None:
     decisions = (Ruling("We chose A.", "octocat", "OWNER", None),)
     thread_card = card(7, "Login loop", kind=Kind.ISSUE, decisions=decisions, files=("a/b.py", "b.py"))
-    item = Item(thread_card, "", 1.5, words="cookie", passage="hubot (MEMBER), 2026-05-03: the cookie is\nread twice")
+    said = Passage(7, "hubot", "MEMBER", datetime(2026, 5, 3, tzinfo=UTC), "the cookie is\nread twice")
+    item = Item(thread_card, "", 1.5, words="cookie", passage=said)
     assert printed_lines(item, 80)[1:] == [
         "    closed · 1970-01-01 · a/b.py · monalisa",
-        "    hubot (MEMBER), 2026-05-03: the cookie is read twice",
+        "    hubot (maintainer), 2026-05-03: “the cookie is read twice”",
     ]
-    assert printed_lines(item._replace(passage=""), 80)[2] == "    octocat (maintainer): “We chose A.”"
+    assert printed_lines(item._replace(passage=None), 80)[2] == "    octocat (maintainer): “We chose A.”"
 
 
 def test_wide_characters_fit_too(printed_lines: Callable[[Item, int], list[str]]) -> None:
     thread_card = card(7, "登录循环" * 30, kind=Kind.ISSUE, files=("说明/登录.md",))
     for columns in (20, 40, 80, 120):
-        lines = printed_lines(Item(thread_card, "", 12.5, why=("双" * 80,), passage="说" * 200), columns)
+        lines = printed_lines(
+            Item(thread_card, "", 12.5, why=("双" * 80,), passage=Passage(7, "hubot", "", None, "说" * 200)), columns
+        )
         assert len(lines) == 3
         assert all(cell_len(line) <= columns for line in lines)
         assert lines[0].endswith("…")

@@ -115,7 +115,7 @@ def test_the_counts_link_to_their_sections(sample: MaintainerReport) -> None:
 def test_the_page_says_how_many_items_are_left_out_and_which_sections_are_empty(sample: MaintainerReport) -> None:
     text = " ".join(" ".join(Page(render_digest(sample, HOME)).texts["main"]).split())
     assert "and 16 others" in text
-    assert "Nothing in Asked often and not documented. No page is remembered" in text
+    assert "Nothing to look at These lists are empty: Asked often and not documented. No page is remembered" in text
     assert "and 3 more" in text
 
 
@@ -123,7 +123,7 @@ def test_a_report_without_empty_sections_ends_with_its_notes(sample: MaintainerR
     full = sample._replace(sections=tuple(section for section in sample.sections if section.total))
     page = Page(render_digest(full, HOME))
     text = " ".join(" ".join(page.texts["main"]).split())
-    assert "Nothing in" not in text
+    assert "These lists are empty" not in text
     assert " . " not in text
     assert text.endswith("No page is remembered, so answered questions were not looked up.")
     assert "No page" not in " ".join(Page(render_digest(full._replace(notes=()), HOME)).texts["main"])

@@ -34,7 +34,6 @@ from bot.errors import UserError, WorldError
 from bot.local_cache.database import CARDS_SCHEMA, note, open_database
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, MemoryOptions
 from bot.local_cache.location import open_memory
-from bot.mcp.answers import ago
 from bot.mcp.server import TOOLS_BY_NAME, answer, checked_arguments, describe_tool
 from bot.mcp.tools import ANSWER_SCHEMAS, DEFAULT_CHARS, MAX_CONVERSATION_CHARS, ToolContext, moment_or_none
 from bot.memory.branch_store import BranchStore
@@ -819,10 +818,7 @@ def test_data_is_cut_to_its_limit_and_says_so(texts: list[str], limit: int) -> N
     assert short == data or short["notes"][-1].startswith(f"{len(texts) - len(short['hits'])} left out")
 
 
-def test_ages_are_given_in_the_largest_unit() -> None:
-    assert [ago(n) for n in (5, 60, 7_300, 86_400 * 2)] == [
-        *("less than a minute ago", "1 minute ago", "2 hours ago", "2 days ago")
-    ]
+def test_a_time_is_a_day_or_an_age() -> None:
     assert moment_or_none("2w", THEN) == THEN - timedelta(days=14)
     with pytest.raises(ValueError, match="is not a day in the calendar"):
         moment_or_none("9999y", THEN)

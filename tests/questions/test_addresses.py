@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from bot.domain.card import Card, Passage, Ruling
 from bot.domain.kinds import Kind
 from bot.questions.addresses import message_url, superseding_url, url_of
-from bot.questions.views import ending, full_row
+from bot.questions.fields import THREAD_FIELDS, item_of, row_of
+from bot.questions.views import ending
 
 HOME = "https://github.com/octo-org/hello-world"
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +33,7 @@ def test_threads_of_each_kind_and_their_comments_have_addresses() -> None:
         assert (
             message_url(Passage(12, "monalisa", "MEMBER", AT, "So it is.", None, kind), HOME) == f"{HOME}/{thread}"
         ), kind
-        (decision,) = full_row(card(kind, ruling), HOME)["decisions"]
+        (decision,) = row_of(THREAD_FIELDS, item_of(card(kind, ruling), HOME), HOME)["decisions"]
         assert decision["url"] == f"{HOME}/{thread}{comment}", kind
         assert superseding_url(card(kind), ruling, HOME) == f"{HOME}/{thread}{comment.replace('77', '78')}", kind
 

@@ -11,7 +11,8 @@ import pytest
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import Outcome
-from bot.questions.organisation import organisation_row, search_organisation
+from bot.questions.fields import ORGANISATION_FIELDS, row_of
+from bot.questions.organisation import organisation_items, search_organisation
 from bot.questions.requests import OrganisationRequest, SearchFilter
 from bot.questions.views import ending
 from bot.reading.analyzer import terms
@@ -118,7 +119,7 @@ def test_a_hit_has_the_current_name_of_its_repository() -> None:
         "closed, fixed by octo-org/sdk@0d0e0ed056 in v2",
         "closed, fixed by other/place#4 in v2",
     ]
-    row = organisation_row(hits[0], "proxy", score=1.0)
+    row = row_of(ORGANISATION_FIELDS, organisation_items(hits, "proxy")[0])
     assert (row["id"], row["cite"], row["repository"]) == (1, "octo-org/sdk#1", "octo-org/sdk")
     assert row["url"] == closed["url"]
     copy = thread("ABC-1", "proxy", outcome=Outcome(OutcomeKind.DUPLICATE, duplicate_of=12), **closed)

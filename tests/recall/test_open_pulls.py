@@ -39,6 +39,7 @@ def test_the_most_telling_of_several_pull_requests_is_shown() -> None:
         ([OpenPull(5, 61, files=("src/auth/session.py",)), CLOSES], [60]),
         ([OpenPull(5, 61, files=("src/auth/session.py",))], []),  # its parent folder is another one
         ([OpenPull(5, 61, files=("auth/session.py",))], [61]),
+        ([OpenPull(5, 61, files=("Auth\\Session.py",))], [61]),  # as the index compares paths, too
         ([OpenPull(5, 61, files=("session.py", "auth/session.pyx"))], []),
         ([replace(CLOSES, id=62, draft=True), CLOSES], [60]),
         ([CLOSES, replace(CLOSES, id=63)], [63]),

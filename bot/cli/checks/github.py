@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.cli.checks.memory import InspectedMemory
-from bot.cli.checks.result import CheckResult, RepositoryLinks, abbreviate, age, format_time, token_remedy
+from bot.cli.checks.result import CheckResult, RepositoryLinks, abbreviate, format_time, token_remedy
+from bot.domain.ages import age
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
 from bot.settings.schema import INPUTS, Settings, SettingsError, read_inputs
 from bot.settings.yaml_file import load_plain, load_settings

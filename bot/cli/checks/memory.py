@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
 
-from bot.cli.checks.result import CheckResult, RepositoryLinks, abbreviate, age, token_remedy
+from bot.cli.checks.result import CheckResult, RepositoryLinks, abbreviate, token_remedy
+from bot.domain.ages import age
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index import open_index

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
@@ -44,15 +44,6 @@ def exit_code(findings: Iterable[CheckResult]) -> int:
 
 def format_time(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def age(span: timedelta) -> str:
-    """A duration in the largest unit that fits twice: ``3 days``, ``90 minutes``; negative ones count as 0."""
-    seconds = max(0, int(span.total_seconds()))
-    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length:,} {unit}"
-    return f"{seconds} seconds" if seconds != 1 else "1 second"
 
 
 def abbreviate(names: Iterable[str], most: int = 3) -> str:

@@ -32,9 +32,10 @@ from bot.local_cache.session_answers import records_about_issue, sessions_about_
 from bot.local_cache.threads import card_at, open_records
 from bot.memory.memory import Memory
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
+from bot.questions.fields import SHOWN_FIELDS, Row, item_of, row_of
 from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS, HistoryRequest, Issue, WorkRequest
 from bot.questions.thread import visible_data
-from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, Row, short_row, work_rows
+from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, work_rows
 from bot.questions.work import find_for_work
 from bot.settings.schema import Settings
 from bot.sources.session_times import local_zone
@@ -216,7 +217,7 @@ def _branch_context(args: ContextArguments) -> str:
         sessions = sessions_about_work(memory, worktree)
         answer = find_for_work(request, memory.local_cache, sessions.found)
         show_notes(memory, answer.unused, sessions.notes)
-        text = branch_text(work_rows(answer, memory.home), args.format, args.chars)
+        text = branch_text(work_rows(answer, memory.home, agents=True), args.format, args.chars)
     if not answer.is_relevant and not memory.missing:
         warn(NO_RESULTS)
     return text
@@ -246,7 +247,8 @@ def _issue_scope(memory: LocalMemory, records: Memory, number: int, now: datetim
     if not threads:  # it may be newer than the memory: no error
         warn(f"No thread #{number} in this memory.")
     card = card_at(memory, found[0], now) if found else None
-    return _Scope(threads_of_issue(threads, number), "", short_row(card, memory.home, why=[]) if card else None)
+    row = row_of(SHOWN_FIELDS, item_of(card, memory.home), memory.home, agents=True) if card else None
+    return _Scope(threads_of_issue(threads, number), "", row)
 
 
 def _threads(library: Memory, keys: Sequence[ThreadId]) -> list[Thread]:

@@ -29,8 +29,8 @@ from bot.local_cache.organisation import (
     read_sources,
     require_sources,
 )
+from bot.questions.fields import ORGANISATION_FIELDS, Row, rows_of
 from bot.questions.requests import SLUG, OrganisationRequest
-from bot.questions.views import Row
 
 COLUMNS = "repository\tthreads\tchanged\tupdated\tpath\tfault"
 _REPOSITORY_NAME = re.compile(SLUG, re.ASCII)
@@ -154,7 +154,7 @@ def _row(source: OrganisationSource, changed: int) -> Row:
 
 def search_folder(args: TableArguments, place: str, request: OrganisationRequest) -> CommandResult:
     """Search the threads of many repositories, those of the folder ``place``."""
-    from bot.questions.organisation import organisation_items, organisation_row, search_organisation
+    from bot.questions.organisation import organisation_items, search_organisation
 
     folder = organisation_folder(place)
     if place and not folder.is_dir():
@@ -164,11 +164,6 @@ def search_folder(args: TableArguments, place: str, request: OrganisationRequest
         hits = search_organisation(request, index, source_list.names)
     for note in filter(None, (*hits.notes, source_list.age_note(args.now))):
         warn(note)
-    if args.json:
-        shown: object = [
-            organisation_row(hit, request.words, score=round(hit.score, 4), part=round(hit.part, 4))
-            for hit in hits.found
-        ]
-    else:
-        shown = list_text(organisation_items(hits.found, request.words), header=args.header)
+    items = organisation_items(hits.found, request.words)
+    shown: object = rows_of(ORGANISATION_FIELDS, items) if args.json else list_text(items, header=args.header)
     return args.result(shown, found=bool(hits.found), coverage=source_list.search_scope)

@@ -27,6 +27,15 @@ from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
 from bot.local_cache.session_answers import also_at_work, also_in_sessions, sessions_about_work
+from bot.questions.fields import (
+    LINKED_FIELDS,
+    SEARCH_FIELDS,
+    SESSION_PASSAGE_FIELDS,
+    SMART_FIELDS,
+    Item,
+    Row,
+    rows_of,
+)
 from bot.questions.requests import (
     FilesRequest,
     OrganisationRequest,
@@ -37,32 +46,24 @@ from bot.questions.requests import (
     asked_by,
     nothing_read,
 )
-from bot.questions.search import ThreadHits, search_memory
+from bot.questions.search import search_memory
 from bot.questions.views import (
-    Item,
     ItemSection,
-    Row,
-    full_row,
     hit_items,
-    linked_rows,
-    match_reasons,
-    passage_row,
-    quote_rows,
-    ranked_item,
+    linked_items,
     related_items,
-    related_rows,
     search_scope,
-    session_hit_row,
+    section_rows,
     session_item,
+    smart_items,
     work_items,
     work_rows,
 )
 from bot.reading.search_query import search_query
 
 if TYPE_CHECKING:
-    from bot.domain.card import CardId, SessionHit
+    from bot.domain.card import CardId
     from bot.questions.requests import ReadMessages
-    from bot.questions.smart_search import SmartSearchAnswer
     from bot.reading.search_query import SearchQuery
 
 
@@ -129,9 +130,9 @@ def run_search(args: SearchArguments) -> object:
         for note in (*answer.notes, *answer.searched):
             warn(note)
         passages = answer.found[0].passages
-        rows: object = [passage_row(hit) for hit in passages]
-        shown = rows if args.json else output.passages_text(passages, header=args.header)
-        return args.result(shown, found=bool(passages))
+        rows: object = rows_of(SESSION_PASSAGE_FIELDS, passages)
+        found = rows if args.json else output.passages_text(passages, header=args.header)
+        return args.result(found, found=bool(passages))
     if request.logs and not request.takes_sessions:
         raise UserError("--logs names transcripts: leave out the other filters, or give --kind session")
     with open_memory(args.memory) as memory:
@@ -140,14 +141,16 @@ def run_search(args: SearchArguments) -> object:
         hits = search_memory(request, cards, _message_reader(args, request.parsed_query, memory))
         sessions = also_in_sessions(request, memory)
         show_notes(memory, request.parsed_query.unused, (*sessions.notes, *sessions.searched))
+        items, on_sessions = hit_items(hits, words, memory.home), [session_item(hit) for hit in sessions.found]
+        linked = linked_items(hits.linked, memory.home)
         if args.json:
-            empty: Row = {"linked": []} if request.expand else {}
-            shown = [
-                *_hit_rows(hits, request, memory.home),
-                *(session_hit_row(hit) | empty for hit in sessions.found),
-            ]
+            shown: object = _hit_rows([*items, *on_sessions], linked, request, memory.home)
+        elif request.expand:
+            sections = ItemSection("hit", "Found", items), ItemSection("linked", "One link away", linked)
+            said = ItemSection("session", "Said in sessions", on_sessions)
+            shown = output.sections_text([*sections, said], header=args.header)
         else:
-            shown = _format_hits(hits, sessions.found, request, memory.home, args.header)
+            shown = output.list_text([*items, *on_sessions], header=args.header)
         coverage = search_scope(cards)
     return args.result(shown, found=bool(hits.hits or sessions.found), coverage=coverage)
 
@@ -158,34 +161,13 @@ def _message_reader(args: QuestionArguments, query: SearchQuery, memory: LocalMe
     return LocalMessages(memory) if is_needed else nothing_read
 
 
-def _hit_rows(hits: ThreadHits, request: WordSearch, home: str) -> list[Row]:
-    words = request.words
-    rows = [
-        full_row(
-            hit.card,
-            home,
-            score=round(hit.score, 4),
-            part=round(hit.part, 4),
-            why=match_reasons(hit.terms, words),
-            passages=quote_rows(hits.passages.get(hit.card.id), home),
-        )
-        for hit in hits.hits
-    ]
+def _hit_rows(items: Sequence[Item], linked: Sequence[Item], request: WordSearch, home: str) -> list[Row]:
+    rows = rows_of(SEARCH_FIELDS, items, home)
     if request.expand:
-        linked = linked_rows(hits.linked, home, full_row)
+        links = rows_of(LINKED_FIELDS, linked, home)
         for each in rows:
-            each["linked"] = [hit for hit in linked if hit["of"] == each["id"]]
+            each["linked"] = [hit for hit in links if hit["of"] == each["id"]]
     return rows
-
-
-def _format_hits(hits: ThreadHits, sessions: Sequence[SessionHit], request: WordSearch, home: str, header: bool) -> str:
-    sections = hit_items(hits, request.words, home)
-    session_items = [session_item(session) for session in sessions]
-    if request.expand:
-        return output.sections_text(
-            [*sections, ItemSection("session", "Said in sessions", session_items)], header=header
-        )
-    return output.list_text([*sections[0].items, *session_items], header=header)
 
 
 def run_smart_search(args: SmartSearchArguments) -> object:
@@ -199,32 +181,18 @@ def run_smart_search(args: SmartSearchArguments) -> object:
         answer = smart(request, memory.local_cache, _message_reader(args, query, memory))
         sessions = also_at_work(request, memory, choice)
         show_notes(memory, answer.unused, (*sessions.notes, *sessions.searched))
+        items, on_sessions = smart_items(answer, words, memory.home), [session_item(hit) for hit in sessions.found]
         if args.json:
             shown: object = {
                 "schema": SCHEMA_VERSION,
-                "hits": [*_ranked_rows(answer, memory.home), *map(session_hit_row, sessions.found)],
+                "hits": rows_of(SMART_FIELDS, items, memory.home) + rows_of(SEARCH_FIELDS, on_sessions),
                 **facts_of_answer(memory, answer.used, answer.unused, sessions.notes),
             }
         else:
-            items = [ranked_item(hit, memory.home, words, answer.passages.get(hit.card.id)) for hit in answer.hits]
-            items += [session_item(session) for session in sessions.found]
-            shown = output.list_text(items, header=args.header)
+            shown = output.list_text([*items, *on_sessions], header=args.header)
         coverage = search_scope(memory.local_cache)
     found = bool(answer.hits or sessions.found)
     return args.result(shown, found=found, has_memory=not memory.missing, coverage=coverage)
-
-
-def _ranked_rows(answer: SmartSearchAnswer, home: str) -> list[Row]:
-    return [
-        full_row(
-            hit.card,
-            home,
-            score=round(hit.score, 4),
-            why=list(hit.why),
-            passages=quote_rows(answer.passages.get(hit.card.id), home),
-        )
-        for hit in answer.hits
-    ]
 
 
 def run_what(args: WhatArguments) -> object:
@@ -236,7 +204,7 @@ def run_what(args: WhatArguments) -> object:
         answer = find_for_work(WorkRequest(worktree, args.now), memory.local_cache, sessions.found)
         show_notes(memory, answer.unused, sessions.notes)
         if args.json:
-            rows = work_rows(answer, memory.home, full_row)
+            rows = work_rows(answer, memory.home)
             facts = facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
             shown: object = {"schema": SCHEMA_VERSION, **rows, **facts}
         else:
@@ -265,10 +233,11 @@ def run_related(args: RelatedArguments) -> object:
         files = tuple(_path_in_checkout(memory, file) for file in args.files)
         answer = find_related(FilesRequest(files, args.now), memory.local_cache)
         show_notes(memory)
+        sections = related_items(answer, memory.home)
         if args.json:
-            shown: object = {"schema": SCHEMA_VERSION, **related_rows(answer, memory.home)}
+            shown: object = {"schema": SCHEMA_VERSION, **section_rows(sections, memory.home)}
         else:
-            shown = output.sections_text(related_items(answer, memory.home), header=args.header)
+            shown = output.sections_text(sections, header=args.header)
     return args.result(shown, found=bool(answer.threads))
 
 

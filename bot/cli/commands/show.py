@@ -8,7 +8,7 @@ from bot.cli.arguments import number
 from bot.cli.options import Alternatives, QuestionArguments, argument, flag, option
 from bot.cli.output import SCHEMA_VERSION, CommandResult, show_notes
 from bot.comment.clean_text import one_line, visible_text
-from bot.domain.change_state import change_state, number_of
+from bot.domain.change_state import change_state
 from bot.domain.thread import OutcomeKind, Thread
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
@@ -16,20 +16,21 @@ from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import sessions_about_issue
 from bot.local_cache.session_results import SessionAnswer
 from bot.local_cache.threads import card_named, thread_named
-from bot.questions.addresses import url_of
+from bot.questions.addresses import citation, url_of
+from bot.questions.fields import (
+    LINKED_FIELDS,
+    SESSION_FIELDS,
+    THREAD_FIELDS,
+    Item,
+    Row,
+    item_of,
+    labelled_texts,
+    row_of,
+    rows_of,
+)
 from bot.questions.requests import MAX_NAME, ThreadRequest, parse_issue
 from bot.questions.thread import ThreadAnswer, author_label, indent, read_thread
-from bot.questions.views import (
-    Row,
-    citation,
-    decision_line,
-    ending,
-    full_row,
-    linked_rows,
-    outcome_phrase,
-    session_facts,
-    session_rows,
-)
+from bot.questions.views import decision_line, ending, linked_items, outcome_phrase, session_facts
 
 UNLIMITED_CHARS = 100_000_000
 
@@ -54,18 +55,19 @@ def run_show(args: ShowArguments) -> CommandResult:
         thread = _find_thread(memory, args.id)
         request = ThreadRequest(args.id, UNLIMITED_CHARS if args.full else args.chars, expand=True)
         answer = read_thread(request, thread, card_named(memory, thread), memory.local_cache)
-        linked = linked_rows(answer.neighbours, memory.home, full_row)
+        linked = linked_items(answer.neighbours, memory.home)
         on_it = sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else SessionAnswer()
-        sessions = session_rows(on_it.found)
+        sessions = rows_of(SESSION_FIELDS, on_it.found)
         show_notes(memory if not memory.missing else memory._replace(missing=""), notes=on_it.notes)
         if args.json:
             fields = {
-                "linked": linked,
+                "linked": rows_of(LINKED_FIELDS, linked, memory.home),
                 "sessions": sessions,
                 "conversation": answer.conversation.messages,
                 "omitted": answer.conversation.omitted,
             }
-            shown: object = {"schema": SCHEMA_VERSION, **full_row(answer.card, memory.home), **fields}
+            row = row_of(THREAD_FIELDS, item_of(answer.card, memory.home), memory.home)
+            shown: object = {"schema": SCHEMA_VERSION, **row, **fields}
         else:
             shown = "".join(f"{line}\n" for line in _format_lines(answer, linked, sessions, memory))
     return CommandResult(shown, 0)
@@ -85,7 +87,7 @@ def _find_thread(memory: LocalMemory, text: str) -> Thread:
 
 
 def _format_lines(
-    answer: ThreadAnswer, linked: Sequence[Row], sessions: Sequence[Row], memory: LocalMemory
+    answer: ThreadAnswer, linked: Sequence[Item], sessions: Sequence[Row], memory: LocalMemory
 ) -> Iterator[str]:
     card, excerpt = answer.card, answer.conversation
     yield f"{one_line(citation(card.id))}  {one_line(card.title)}"
@@ -101,10 +103,11 @@ def _format_lines(
         yield f"decided: {decision_line(card, ruling, memory.home)}"
     if card.ending.quote:
         yield f"ended: {one_line(card.ending.quote)} ({author_label(card.ending.author, card.ending.role)})"
-    if card.files:
-        yield f"files: {one_line(', '.join(card.files))}"
-    for each in linked:
-        yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
+    for label, value in labelled_texts(row_of(THREAD_FIELDS, item_of(card, memory.home))):
+        yield f"{label}: {one_line(value)}"
+    for item in linked:
+        name, why = citation(item.card.id), "; ".join(item.why)
+        yield f"linked: {one_line(name)} {one_line(item.card.title)} ({one_line(why)})"
     for each in sessions:
         yield f"session: {one_line(each['id'])} {one_line(each['title'])} ({one_line(session_facts(each))})"
     yield ""
@@ -127,9 +130,9 @@ def _reopened_line(thread: Thread, memory: LocalMemory) -> Iterator[str]:
     if earlier is None:
         return
     named, ended = earlier.outcome.change, earlier.outcome
-    if named and (number := number_of(named.ref)):
+    if named and (number := named.number):
         pull = memory.local_cache.cards([number]).get(number)
-        ended = with_change_state(ended, change_state(thread.id, named, pull, pull.closes if pull else (), None))
+        ended = with_change_state(ended, change_state(thread.id, named, pull, None))
     outcome_text = (
         ""
         if ended.kind is OutcomeKind.UNKNOWN
