@@ -70,9 +70,6 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-ACCENT, GOOD, BAD = 63, 29, 131
-"""Three of the few colours of the 256 in a terminal with a contrast of 4.5 : 1 on black and on white."""
-
 _INVISIBLE = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
 """Control and invisible characters, such as those that reverse the text direction."""
 

@@ -14,7 +14,7 @@ from rich.progress import Progress
 from rich.style import Style
 from rich.text import Text
 
-from bot.cli.output import ACCENT
+from bot.cli.colours import ACCENT
 from bot.comment.clean_text import one_line, printable, truncate
 from bot.domain.ages import days_ago
 from bot.domain.card import SessionPassage

@@ -16,9 +16,10 @@ from jsonschema import Draft202012Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
+from bot.cli.colours import ACCENT, BAD, GOOD
 from bot.cli.commands import check, search
 from bot.cli.commands import show as showing
-from bot.cli.output import ACCENT, BAD, GOOD, show
+from bot.cli.output import show
 from bot.cli.parser import parse
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind

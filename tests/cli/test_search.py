@@ -511,14 +511,14 @@ def test_a_terminal_shows_the_words_the_outcome_and_one_sentence(store: Path, tm
     output = show_on_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store)
     assert re.search(r"\x1b\[[0-9;]*mLogin\x1b\[0m \x1b\[[0-9;]*mloop\x1b\[0m after", output)
     lines = [line.rstrip() for line in strip_codes(output).strip().split("\n")]
-    assert re.fullmatch(r"#48  Login loop after the upgrade to 2\.2 +\d+\.\d\d", lines[0])
+    assert lines[0] == "#48  Login loop after the upgrade to 2.2"
     assert lines[1].split(" · ")[::2] == ["    closed, fixed by #50 in v2.3.0", "/app/linkbarn/auth/cookie.py"]
     assert lines[2].startswith("    octocat (maintainer), 2026-04-14: “We chose to expire the old cookie")
-    assert len(lines) == 3
+    assert lines[-1].endswith("”"), "a decision is shown whole"
 
 
 @pytest.mark.parametrize("columns", [30, 80, 400])
-def test_a_hit_takes_at_most_three_lines_and_they_fit(store: Path, checkout: Path, columns: int) -> None:
+def test_each_line_of_a_hit_fits_and_what_names_a_thread_once(store: Path, checkout: Path, columns: int) -> None:
     questions = [("search", "cookie", "--expand"), ("ss", "cookie"), ("related", "cookie.py"), ("what",)]
     for question in questions:
         lines = strip_codes(show_on_terminal(checkout, *question, "--store", store, columns=columns)).split("\n")
@@ -527,15 +527,17 @@ def test_a_hit_takes_at_most_three_lines_and_they_fit(store: Path, checkout: Pat
             next(index for index in range(start + 1, len(lines)) if not lines[index].startswith("    "))
             for start in starts
         ]
-        assert {end - start for start, end in zip(starts, ends, strict=True)} <= {2, 3}, question
+        assert min(end - start for start, end in zip(starts, ends, strict=True)) >= 2, question
+        numbers = [lines[start].split()[0] for start in starts]
+        assert len(numbers) == len(set(numbers)) or question[0] == "related", question
         assert max(map(len, lines)) <= min(columns, 110)
         assert [line for line in lines if line != line.rstrip()] == []
 
 
-def test_the_score_is_right_aligned_and_a_long_title_is_cut(store: Path, tmp_path: Path) -> None:
+def test_a_long_title_is_cut(store: Path, tmp_path: Path) -> None:
     output = show_on_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store, columns=40)
     head = strip_codes(output).split("\n")[0]
-    assert re.fullmatch(r"#48  Login loop after the .*…?", head)
+    assert re.fullmatch(r"#48  Login loop after the .*", head)
     assert len(head) <= 40
 
 

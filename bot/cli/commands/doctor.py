@@ -15,8 +15,9 @@ from bot.cli.checks.collect import DoctorOptions, SetupFacts, gather
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, Level, RepositoryLinks, api_of, exit_code, parse_remote_url
 from bot.cli.checks.text_model import check_text_model
+from bot.cli.colours import BAD, GOOD
 from bot.cli.options import Arguments, file_option, flag, folder_option, json_option, option, repo_option
-from bot.cli.output import BAD, GOOD, ColouredText, CommandResult, progress
+from bot.cli.output import ColouredText, CommandResult, progress
 from bot.comment.clean_text import log_line
 from bot.domain.hosts import GITHUB
 from bot.errors import StoreError, UserError

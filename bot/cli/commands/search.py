@@ -208,7 +208,8 @@ def run_what(args: WhatArguments) -> object:
             facts = facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
             shown: object = {"schema": SCHEMA_VERSION, **rows, **facts}
         else:
-            shown = output.sections_text(_each_once(work_items(answer, memory.home)), header=args.header)
+            sections = work_items(answer, memory.home)
+            shown = output.sections_text(_each_once(sections) if output.is_terminal() else sections, header=args.header)
     return args.result(shown, found=answer.is_relevant, has_memory=not memory.missing)
 
 
