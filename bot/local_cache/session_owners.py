@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.local_cache.database import writing
-from bot.sources.session_head import MAX_HEAD_BYTES, Origin, head_of, origin_in
+from bot.sources.sessions.origin import MAX_HEAD_BYTES, Origin, head_of, origin_in
 
 if TYPE_CHECKING:
     from bot.local_cache.session_sources import SessionSources
-    from bot.sources.session_files import SessionFile
-    from bot.sources.session_worktrees import Worktrees
+    from bot.sources.sessions.files import SessionFile
+    from bot.sources.sessions.worktrees import Worktrees
 
 
 class TranscriptHead(NamedTuple):

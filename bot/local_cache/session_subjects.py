@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bot.questions.requests import parse_issue
 
 if TYPE_CHECKING:
-    from bot.sources.session_reader import SessionMark
+    from bot.sources.sessions.reader import SessionMark
 
 MAX_SUBJECTS = 50
 """Branches and pull requests that are kept for one file of a session, from the first."""

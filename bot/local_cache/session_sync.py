@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from bot.local_cache.database import fact, note, writing
 from bot.local_cache.session_subjects import note_mark, note_prompts
 from bot.reading.analyzer import terms
-from bot.sources.session_files import SessionFile, SessionFiles
+from bot.sources.sessions.files import SessionFile, SessionFiles
 
 if TYPE_CHECKING:
-    from bot.sources.session import Utterance
-    from bot.sources.session_reader import Cursor
+    from bot.sources.sessions.reader import Cursor
+    from bot.sources.sessions.session import Utterance
 
 BATCH_SIZE = 5_000
 """Messages written in one transaction: it takes a second or two, during which other writers wait."""
@@ -54,7 +54,7 @@ class SessionSync:
     """One refresh. ``failed`` maps the path of each file that cannot be read to the reason."""
 
     def __init__(self, database: sqlite3.Connection, files: SessionFiles, tick: Tick) -> None:
-        from bot.sources.session_times import local_zone
+        from bot.sources.sessions.times import local_zone
 
         self._database, self._files, self._tick = database, files, tick
         self._zone = local_zone()
@@ -98,7 +98,7 @@ class SessionSync:
 
     def _read_file(self, file: SessionFile, previous: KnownFile | None, room: int) -> int:
         """Read the next portion of a file; returns its number of messages."""
-        from bot.sources.session_reader import Cursor, is_same, read_portion
+        from bot.sources.sessions.reader import Cursor, is_same, read_portion
 
         is_continued = previous is not None and (
             file.path in self._begun or (previous.inode == file.inode and is_same(file, previous.cursor))
@@ -134,7 +134,7 @@ class SessionSync:
 
     def _last_message(self, file: int) -> tuple[int, str, Utterance] | None:
         """The last passage of a file: its number, its session and its message."""
-        from bot.sources.session import Utterance
+        from bot.sources.sessions.session import Utterance
 
         row = self._database.execute(
             "SELECT p.number, s.id, p.type, t.text, p.at, t.files FROM passages p"
@@ -185,7 +185,7 @@ class SessionSync:
         )
 
     def _known_files(self) -> dict[str, KnownFile]:
-        from bot.sources.session_reader import Cursor
+        from bot.sources.sessions.reader import Cursor
 
         rows = self._database.execute(
             "SELECT path, number, mark, inode, offset, session, folder, broken, last, checksum, asked FROM files"
@@ -195,7 +195,7 @@ class SessionSync:
     def _map_issues(self, stamp: str) -> None:
         if fact(self._database, "mapping") == stamp:
             return
-        from bot.sources.session_issues import issues_of_sessions
+        from bot.sources.sessions.issues import issues_of_sessions
 
         self._database.execute("UPDATE files SET issue = NULL WHERE issue IS NOT NULL")
         issues = issues_of_sessions(self._files.mappings, self._files.sessions)

@@ -41,15 +41,15 @@ from bot.local_cache.session_sync import EPOCH, SessionSync, Tick, is_behind, is
 from bot.questions.requests import WordSearch
 from bot.questions.search import SessionHits
 from bot.reading.analyzer import terms
-from bot.sources.session_files import SessionFile, SessionFiles, find_sessions
-from bot.sources.session_worktrees import Worktrees
+from bot.sources.sessions.files import SessionFile, SessionFiles, find_sessions
+from bot.sources.sessions.worktrees import Worktrees
 
 if TYPE_CHECKING:
     from bot.domain.card import Worktree
     from bot.domain.thread import Thread
     from bot.local_cache.local_memory import LocalMemory
     from bot.questions.requests import SmartSearch
-    from bot.sources.session import Utterance
+    from bot.sources.sessions.session import Utterance
 
 
 MAX_QUERY_CHARS = 2_000
@@ -206,7 +206,7 @@ class SessionIndex:
     def session(self, id: str, number: int | None = None) -> Thread | None:
         """Return a session as a thread; None if it is unknown. ``number``: the issue that it worked on, if not the one
         in a mapping file."""
-        from bot.sources.session import Session, Utterance, thread_of
+        from bot.sources.sessions.session import Session, Utterance, thread_of
 
         rows = self._database.execute(
             "SELECT p.type, t.text, p.at, t.files, f.path, f.issue FROM sessions s"
@@ -423,7 +423,7 @@ def _discard(path: Path, error: Exception) -> None:
 
 
 def _index_path(scope: SessionScope, sources: SessionSources) -> Path:
-    from bot.sources.session_times import local_key  # not needed for a search of the memory
+    from bot.sources.sessions.times import local_key  # not needed for a search of the memory
 
     patterns = [*sources.patterns, *map(_absolute_path, scope.transcripts)]
     usual = ["the usual folders"] if sources.folders else []

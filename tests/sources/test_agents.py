@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.sources.session import Utterance
-from bot.sources.session_files import find_sessions
-from bot.sources.session_reader import Cursor, is_same, read_portion, read_sessions
+from bot.sources.sessions.files import find_sessions
+from bot.sources.sessions.reader import Cursor, is_same, read_portion, read_sessions
+from bot.sources.sessions.session import Utterance
 from tests.sources.agents import SESSIONS, TOP, AgentSession, put, text_of
 
 Messages = list[tuple[str, Utterance]]

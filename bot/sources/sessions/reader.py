@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
-from bot.sources.session import ASSISTANT, Session, Utterance
-from bot.sources.session_chat import fold_chat
-from bot.sources.session_content import MAX_FILES, MAX_ID, Unreadable, plain
-from bot.sources.session_database import read_stored
-from bot.sources.session_files import SessionFile
-from bot.sources.session_formats import (
+from bot.sources.sessions.chat import fold_chat
+from bot.sources.sessions.content import MAX_FILES, MAX_ID, Unreadable, plain
+from bot.sources.sessions.files import SessionFile
+from bot.sources.sessions.formats import (
     MAX_LINE,
     MAX_OBJECT_BYTES,
     PullRequestLink,
@@ -29,8 +27,10 @@ from bot.sources.session_formats import (
     parse_object,
     parse_whole,
 )
-from bot.sources.session_head import HEAD_BYTES, holds_messages, is_chat, is_spread, open_regular_file
-from bot.sources.session_times import TranscriptClock
+from bot.sources.sessions.opencode import read_stored
+from bot.sources.sessions.origin import HEAD_BYTES, holds_messages, is_chat, is_spread, open_regular_file
+from bot.sources.sessions.session import ASSISTANT, Session, Utterance
+from bot.sources.sessions.times import TranscriptClock
 
 MAX_MESSAGES = 50_000
 """Maximum messages kept of one session; the first ones are kept."""

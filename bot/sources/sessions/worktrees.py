@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from bot.sources.session_head import head_of, slug_of
+from bot.sources.sessions.origin import head_of, slug_of
 
 _MAX_WORKTREES = 1_000
 _GITDIR = "gitdir: "

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.sources.session_head import head_of
-from bot.sources.session_worktrees import Worktrees
+from bot.sources.sessions.origin import head_of
+from bot.sources.sessions.worktrees import Worktrees
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bot.sources.session_content import Unreadable
-from bot.sources.session_formats import parse_object
+from bot.sources.sessions.content import Unreadable
+from bot.sources.sessions.formats import parse_object
 
 
 def fold_chat(lines: Iterable[bytes]) -> tuple[dict[str, Any], int]:

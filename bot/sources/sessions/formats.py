@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from bot.sources.session import ASSISTANT, USER
-from bot.sources.session_content import (
+from bot.sources.sessions.content import (
     MAX_ID,
     MAX_PARTS,
     Content,
@@ -25,9 +24,10 @@ from bot.sources.session_content import (
     line_of,
     text_of,
 )
-from bot.sources.session_head import environment_folder
-from bot.sources.session_times import TranscriptClock
-from bot.sources.session_words import query_of
+from bot.sources.sessions.origin import environment_folder
+from bot.sources.sessions.session import ASSISTANT, USER
+from bot.sources.sessions.times import TranscriptClock
+from bot.sources.sessions.words import query_of
 
 MAX_LINE = 4 << 20
 """Bytes of a line; a longer one counts as broken."""

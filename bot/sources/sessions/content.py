@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bot.domain.thread_json import MAX_TEXT
 from bot.reading.markdown import tail
-from bot.sources.session_words import spoken
+from bot.sources.sessions.words import spoken
 
 MAX_PARTS = 1_000
 """Maximum parts read of one message; the last ones are read."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.files import Globs
-from bot.sources.session_database import is_database, stored_sessions
-from bot.sources.session_head import head_of, holds_messages
+from bot.sources.sessions.opencode import is_database, stored_sessions
+from bot.sources.sessions.origin import head_of, holds_messages
 
 MAX_FILES = 10_000
 MAX_BYTES = 2 << 30
