@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.local_cache.database import writing
-from bot.sources.sessions.origin import MAX_HEAD_BYTES, Origin, head_of, origin_in
+from bot.sources.sessions.formats import MAX_HEAD_BYTES, Origin, origin_in
+from bot.sources.sessions.head import head_of
 
 if TYPE_CHECKING:
     from bot.local_cache.session_sources import SessionSources

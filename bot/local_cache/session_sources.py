@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bot.errors import UserError
 from bot.local_cache.local_memory import early_settings_at
-from bot.sources.sessions.folders import SessionFolder, default_folders
+from bot.sources.sessions.formats import SessionFolder, default_folders
 
 
 class SessionSources(NamedTuple):

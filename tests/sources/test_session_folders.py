@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.sources.sessions.folders import default_folders
-from bot.sources.sessions.origin import origin_in
+from bot.sources.sessions.formats import default_folders, origin_in
 from bot.sources.sessions.worktrees import Worktrees
 from tests.agent_folders import AGENT_FOLDERS
 from tests.sources.session_lines import ROLLOUT, line

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.sources.sessions.files import SessionFile
-from bot.sources.sessions.origin import open_regular_file
+from bot.sources.sessions.head import open_regular_file
 
 MAX_MAPPING_BYTES = 1 << 20
 """Maximum bytes of a mapping file to read."""
