@@ -1,4 +1,5 @@
-"""Updates the index of sessions: reads files that are new or have grown, and forgets those that are gone.
+"""Updates the index of sessions: reads files that are new or have grown, notes what each session worked on, and forgets
+files that are gone.
 
 The modules that read transcripts are imported only when a file has changed.
 """
@@ -6,17 +7,17 @@ The modules that read transcripts are imported only when a file has changed.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.local_cache.database import fact, note, writing
-from bot.local_cache.session_subjects import note_mark, note_prompts
+from bot.questions.requests import parse_issue
 from bot.reading.analyzer import terms
 from bot.sources.sessions.files import SessionFile, SessionFiles
 
 if TYPE_CHECKING:
-    from bot.sources.sessions.reader import Cursor
+    from bot.sources.sessions.reader import Cursor, SessionMark
     from bot.sources.sessions.session import Utterance
 
 BATCH_SIZE = 5_000
@@ -24,6 +25,16 @@ BATCH_SIZE = 5_000
 
 MAX_FILES = 500
 """Files read for one transaction."""
+
+MAX_SUBJECTS = 50
+"""Branches and pull requests that are kept for one file of a session, from the first."""
+
+BRANCH, PULL_REQUEST, PROMPT = "branch", "pull request", "prompt"
+"""Why a session is linked to an issue: the kinds of its subjects."""
+
+_NO_FILE = 0
+_PROMPT_CHARS = 2_000
+"""Characters of a prompt."""
 
 _CACHE_KIB = 64 << 10
 """KiB: a transaction that fits does not block readers before it commits."""
@@ -230,3 +241,50 @@ def stamp_of(files: SessionFiles) -> str:
 
     marks = [f"{file.path}\0{file.mark}" for file in files.mappings]
     return sha256("\0".join([*marks, *sorted(file.path for file in files.sessions)]).encode()).hexdigest()
+
+
+# -- what a session worked on ------------------------------------------------------------------------------------------
+
+
+def note_mark(database: sqlite3.Connection, file: int, session: int, mark: SessionMark) -> None:
+    """Note a branch or a pull request of a session. A transcript repeats each pull request; the last one counts."""
+    if mark.kind == PULL_REQUEST:
+        delete = "DELETE FROM subjects WHERE session = ? AND file = ? AND kind = ?"
+        database.execute(delete, (session, file, PULL_REQUEST))
+    row = database.execute("SELECT count(*) FROM subjects WHERE session = ? AND file = ?", (session, file)).fetchone()
+    if row[0] < MAX_SUBJECTS:
+        _note(database, session, file, mark.kind, mark.name)
+
+
+def note_prompts(database: sqlite3.Connection, sessions: Iterable[int]) -> None:
+    """Note the issue that the first prompt of each of these sessions names, and forget sessions that are gone."""
+    for session in sessions:
+        database.execute("DELETE FROM subjects WHERE session = ? AND kind = ?", (session, PROMPT))
+        prompt = database.execute(FIRST_PROMPT_SQL, (_PROMPT_CHARS, session)).fetchone()
+        if prompt and ("#" in prompt[0] or "/" in prompt[0]):
+            from bot.reading.prompt_subject import subject_of  # loads the Markdown reader
+
+            if name := subject_of(prompt[0]):
+                _note(database, session, _NO_FILE, PROMPT, name)
+    database.execute("DELETE FROM subjects WHERE session NOT IN (SELECT number FROM sessions)")
+
+
+FIRST_PROMPT_SQL = (
+    "SELECT substr(t.text, 1, ?) FROM passages p JOIN texts t ON t.number = p.number"
+    " WHERE p.session = ? AND p.type = 'user' AND t.text != '' ORDER BY p.at IS NULL, p.at, p.number LIMIT 1"
+)
+
+
+def _note(database: sqlite3.Connection, session: int, file: int, kind: str, name: str) -> None:
+    for number, repo in _numbers(kind, name) or [(0, "")]:
+        row = (session, file, kind, name, number, repo)
+        database.execute("INSERT OR IGNORE INTO subjects VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def _numbers(kind: str, name: str) -> list[tuple[int, str]]:
+    if kind == BRANCH:
+        from bot.questions.worktree_query import ticket_numbers
+
+        return [(number, "") for number in ticket_numbers(name)]
+    issue = parse_issue(name)
+    return [(issue.number, issue.repo)] if issue else []

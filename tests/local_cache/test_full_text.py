@@ -23,7 +23,7 @@ from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as sync_module
 from bot.local_cache.session_excerpts import MAX_EXCERPT, excerpt
-from bot.local_cache.sessions import SessionIndex
+from bot.local_cache.session_index import SessionIndex
 from bot.reading.analyzer import terms
 from bot.sources.sessions.files import find_sessions
 from tests.reading.linear_time import assert_linear_time
@@ -474,7 +474,7 @@ def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
 SEARCH = """
 import sys
 from pathlib import Path
-from bot.local_cache.sessions import SessionIndex
+from bot.local_cache.session_index import SessionIndex
 from bot.sources.sessions.files import find_sessions
 logs = SessionIndex(Path(sys.argv[1]))
 def tell(_):
