@@ -26,6 +26,7 @@ from bot.domain.card import (
     name_of,
 )
 from bot.domain.change_state import is_change
+from bot.domain.file_path import end_alike, path_parts
 from bot.domain.hidden_people import HiddenPeople
 from bot.index.scoring import K1, LEVELS, NOTES_WEIGHT, heaviest, idf, least, query_share, query_shares, smoothed_idf
 from bot.index.segment_file import encode_key, unpack
@@ -146,15 +147,13 @@ class LocalCache:
         return {card.id: card for card in found.values()}
 
     def file_mentions(self, path: str) -> dict[CardId, tuple[str, ...]]:
-        folders = _folders(path)
-        if not folders:
+        parts = path_parts(path.casefold())
+        if not parts:
             return {}
-        rows = self._database.execute("SELECT thread, path FROM files WHERE name = ?", (folders[-1],))
+        rows = self._database.execute("SELECT thread, path FROM files WHERE name = ?", (parts[-1],))
         found: dict[CardId, tuple[str, ...]] = {}
         for thread, spelling in rows:
-            other_folders = _folders(spelling)
-            shorter, longer = sorted((folders, other_folders), key=len)
-            if longer[-len(shorter) :] == shorter:
+            if end_alike(parts, path_parts(spelling.casefold())):
                 key = key_of(thread)
                 found[key] = (*found.get(key, ()), spelling)
         return found
@@ -248,10 +247,6 @@ def _tie_groups(ranker: Ranker, documents: Sequence[int], size: int) -> Iterator
             end += 1
         yield documents[begin:end]
         begin = end
-
-
-def _folders(path: str) -> list[str]:
-    return [part for part in path.replace("\\", "/").casefold().split("/") if part not in ("", ".", "..")]
 
 
 _TEXT_LETTER = "t"

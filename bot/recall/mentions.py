@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from bot.domain.answer import EarlierClosing, Mention
+from bot.domain.file_path import end_alike, path_parts
 from bot.domain.thread import Reference, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest as read_digest
@@ -204,7 +205,6 @@ def earlier_ending(thread: Thread, repo: str | None) -> EarlierClosing | None:
 
 _BUILD_OUTPUT = re.compile(r"\.(?:a|dll|dylib|exe|log|lib|lock|o|obj|pdb|so|sum)(?:\.\d+)*$", re.ASCII | re.IGNORECASE)
 _LOCAL_PATH = re.compile(r"(?:[A-Za-z]:)?[\\/]|~[\\/]|\.\.[\\/]", re.ASCII)
-_PATH_SEPARATOR = re.compile(r"[\\/]+")
 
 
 def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
@@ -220,17 +220,11 @@ def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
 
 def _is_better(other: str, path: str) -> bool:
     """Whether both may be the same file and ``other`` is the better name."""
-    ours, theirs = _folders(path), _folders(other)
-    if ours == theirs:
+    ours, theirs = path_parts(path), path_parts(other)
+    if ours == theirs or not end_alike(ours, theirs):
         return False
-    shorter, longer = sorted((ours, theirs), key=len)
-    if longer[-len(shorter) :] != shorter:
-        return False
-    if len(shorter) > 1 and _LOCAL_PATH.match(path) and not _LOCAL_PATH.match(other):
+    has_folder = min(len(ours), len(theirs)) > 1
+    if has_folder and _LOCAL_PATH.match(path) and not _LOCAL_PATH.match(other):
         return True
-    is_worse_place = len(shorter) > 1 and bool(_LOCAL_PATH.match(other)) and not _LOCAL_PATH.match(path)
-    return theirs == longer and not is_worse_place
-
-
-def _folders(path: str) -> list[str]:
-    return [part for part in _PATH_SEPARATOR.split(path) if part not in ("", ".", "..")]
+    is_worse_place = has_folder and bool(_LOCAL_PATH.match(other)) and not _LOCAL_PATH.match(path)
+    return len(theirs) > len(ours) and not is_worse_place

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.domain.answer import Context, open_issues
 from bot.domain.digest import IndexEntry
+from bot.domain.file_path import end_alike, path_parts
 from bot.domain.post import OpenPull
 from bot.domain.thread import Kind, Record, RepositoryAddress, Thread, ThreadId, Tombstone
 from bot.index.protocol import Query
@@ -19,8 +19,6 @@ from bot.recall.library import Library, threads
 MAX_READ = 5
 """Most remembered pull requests that are read for one issue because they contain its number."""
 
-_PATH_SEPARATOR = re.compile(r"[\\/]+")
-
 
 def with_pulls(context: Context, found: Iterable[OpenPull], thread: Thread) -> Context:
     """The context with at most one pull request, from ``found`` or its own, for each open issue that it shows.
@@ -28,11 +26,11 @@ def with_pulls(context: Context, found: Iterable[OpenPull], thread: Thread) -> C
     One that says it closes the issue comes before one that only refers to it, which is shown only if it changes a file
     that the ``thread`` names. The thread itself is left out.
     """
-    named_paths = [_folders(path) for path in find_files(f"{thread.title}\n{thread.body}")]
+    named_paths = [path_parts(path) for path in find_files(f"{thread.title}\n{thread.body}")]
     chosen: dict[int, OpenPull] = {}
     for pull in (*context.pulls, *found):
         candidate = replace(
-            pull, files=tuple(path for path in pull.files if _is_named(_folders(path), named_paths))[:1]
+            pull, files=tuple(path for path in pull.files if _is_named(path_parts(path), named_paths))[:1]
         )
         if (candidate.closes or candidate.files) and candidate.id != thread.id:
             chosen[pull.about] = min(chosen.get(pull.about, candidate), candidate, key=_strongest_first)
@@ -88,12 +86,4 @@ def _is_named(path: list[str], others: Iterable[list[str]]) -> bool:
 
     At least one folder must match too, as every project has files such as ``config.js``.
     """
-    for other in others:
-        short, long = sorted((path, other), key=len)
-        if len(short) > 1 and long[-len(short) :] == short:
-            return True
-    return False
-
-
-def _folders(path: str) -> list[str]:
-    return [part for part in _PATH_SEPARATOR.split(path) if part not in ("", ".", "..")]
+    return any(min(len(path), len(other)) > 1 and end_alike(path, other) for other in others)

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.sources.sessions.head import Unreadable, note_of, parse_object
+from bot.sources.sessions.head import Unreadable, head_of, note_of, parse_object
 from bot.sources.sessions.worktrees import Worktrees, slug_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def in_projects(variable: str, name: str) -> Finder:
 def _project_name(path: str) -> str:
     """The path as JavaScript replaces its UTF-16 units. A longer name ends in a dash and a hash; the transcripts in it
     say which folder they belong to."""
-    return re.sub("[^A-Za-z0-9]", "-", re.sub("[\U00010000-\U0010ffff]", "--", path))[:200]
+    units = (char if char.isascii() and char.isalnum() else "--" if ord(char) > 0xFFFF else "-" for char in path)
+    return "".join(units)[:200]
 
 
 def _existing(folder: str, *patterns: str) -> Iterator[SessionFolder]:
@@ -468,7 +469,7 @@ COPILOT_CLI = Format(
 
 def _in_cursor(trees: Worktrees) -> Iterator[SessionFolder]:
     projects = _agent_folder("", ".cursor", "projects")
-    own = {re.sub("[^A-Za-z0-9]+", "-", tree).strip("-") for tree in trees.paths}
+    own = {_cursor_name(tree) for tree in trees.paths}
     read: set[str] = set()
     for name in _list_names(projects):
         path = f"{projects}/{name}"
@@ -493,16 +494,16 @@ def _cursor_chats(trees: Worktrees, read: set[str]) -> Iterator[SessionFolder]:
             yield from _existing(path, *(f"{name}/store.db" for name in missing))
 
 
+def _cursor_name(path: str) -> str:
+    spaced = "".join(char if char.isascii() and char.isalnum() else " " for char in path)
+    return "-".join(spaced.split())
+
+
 def _trusted_folder(project: str) -> str:
     """The folder of a project of Cursor, whose name several folders may share; "" if it is unknown."""
-    note = note_of(f"{project}/.workspace-trusted", _MAX_NOTE_BYTES)
-    match = re.search(r'"workspacePath"\s*:\s*("(?:[^"\\]|\\.){0,4096}")', note)
-    if not match:
-        return ""
-    import json
-
-    with suppress(ValueError):
-        return str(json.loads(match[1]))
+    with suppress(Unreadable):
+        folder = parse_object(head_of(f"{project}/.workspace-trusted", _MAX_NOTE_BYTES)).get("workspacePath")
+        return folder if isinstance(folder, str) else ""
     return ""
 
 
