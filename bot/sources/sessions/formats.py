@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,10 +49,10 @@ class Format(NamedTuple):
     ``finders`` find its folders. ``example`` has a few of its lines, for the tests. ``read_line`` reads those that
     ``is_line`` accepts; all others are in the common form (`Line.common`). ``folder`` are the keys that lead to the
     working folder. ``path`` is a pattern for the path of a transcript that does not name its session, with groups
-    ``session`` and perhaps ``subagent``. ``unread`` names the forms that are only counted, each with a pattern for the
-    paths of its files. ``wrappers`` are the tags around text that the agent puts into the person's messages, and
-    ``open_wrappers`` those around text that may hold the closing tag itself, such as the output of a command: the last
-    one counts, and the person's next words are in another message.
+    ``session`` and perhaps ``subagent``. ``unread`` names the forms that are only counted, each with a folder in the
+    paths of its files and the end of their names. ``wrappers`` are the tags around text that the agent puts into the
+    person's messages, and ``open_wrappers`` those around text that may hold the closing tag itself, such as the output
+    of a command: the last one counts, and the person's next words are in another message.
     """
 
     agent: str
@@ -63,7 +62,7 @@ class Format(NamedTuple):
     read_line: Callable[[Line], TranscriptLine | None] = lambda line: line.common()
     folder: tuple[str, ...] = ("cwd",)
     path: str = ""
-    unread: Mapping[str, str] = {}
+    unread: Mapping[str, tuple[str, str]] = {}
     wrappers: tuple[str, ...] = ()
     open_wrappers: tuple[str, ...] = ()
 
@@ -305,7 +304,7 @@ CODEX = Format(
     _read_rollout,
     folder=("payload", "cwd"),
     path=r"/rollout-[0-9T-]{19}-(?P<session>[^/]{1,200})\.jsonl$",
-    unread={"compressed rollouts of Codex (.jsonl.zst)": "*.jsonl.zst"},
+    unread={"compressed rollouts of Codex (.jsonl.zst)": ("", ".jsonl.zst")},
     wrappers=(
         *("environment_context", "user_instructions", "permissions instructions"),
         *("collaboration_mode", "turn_aborted", "in-app-browser-context"),
@@ -461,7 +460,7 @@ COPILOT_CLI = Format(
     _is_copilot,
     _read_copilot,
     folder=("data", "context", "cwd"),
-    unread={"old sessions of Copilot CLI (history-session-state)": "*/history-session-state/*.json"},
+    unread={"old sessions of Copilot CLI (history-session-state)": ("/history-session-state/", ".json")},
 )
 
 # -- Cursor ------------------------------------------------------------------------------------------------------------
@@ -514,8 +513,8 @@ CURSOR = Format(
     '{"role": "assistant", "message": {"content": [{"type": "text", "text": "I write a migration."}]}}',
     path=r"/agent-transcripts/(?P<session>[^/]{1,200}?)(?:\.jsonl)?(?P<subagent>/subagents)?(?:/|$)",
     unread={
-        "chats of Cursor without a transcript (store.db)": "*/store.db",
-        "old transcripts of Cursor (.txt)": "*/agent-transcripts/*.txt",
+        "chats of Cursor without a transcript (store.db)": ("", "/store.db"),
+        "old transcripts of Cursor (.txt)": ("/agent-transcripts/", ".txt"),
     },
     wrappers=("system_reminder", "attached_files", "open_and_recently_viewed_files"),
 )
@@ -537,7 +536,7 @@ OPENCODE = Format(
     '"parts": [{"type": "text", "text": "Paginate the list"}]}, '
     '{"info": {"role": "assistant", "time": {"created": 1772787604000}}, '
     '"parts": [{"type": "text", "text": "Pages of fifty."}]}]}',
-    unread={"old sessions of opencode (storage/session)": "*/storage/session/*.json"},
+    unread={"old sessions of opencode (storage/session)": ("/storage/session/", ".json")},
 )
 PI = Format(
     "pi",
@@ -571,8 +570,8 @@ def default_folders(top: Path) -> tuple[SessionFolder, ...]:
 
 def unread_name(path: str) -> str:
     """Return the name of the format of a file that is only counted, "" for all others."""
-    names = (name for each in FORMATS for name, pattern in each.unread.items() if fnmatchcase(path, pattern))
-    return next(names, "")
+    forms = (form for each in FORMATS for form in each.unread.items())
+    return next((name for name, (folder, end) in forms if path.endswith(end) and folder in path), "")
 
 
 def match_path(path: str) -> re.Match[str] | None:
