@@ -26,8 +26,8 @@ from time import perf_counter
 
 from bench.archives import ROOT
 from bench.figures import Limit, Peer, Report, Result, Spread, single
-from bot.local_cache.sessions import SessionIndex
-from bot.sources.session_files import find_sessions
+from bot.local_cache.session_index import SessionIndex
+from bot.sources.sessions.files import find_sessions
 
 BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)
 SEARCHES = ("authentication", "retry", "webhook signature", "why does the index not match", "zyzzogeton quux")
@@ -38,8 +38,8 @@ MAX_SECONDS = 0.3
 SEARCH = """
 import sys
 from pathlib import Path
-from bot.local_cache.sessions import SessionIndex
-from bot.sources.session_files import find_sessions
+from bot.local_cache.session_index import SessionIndex
+from bot.sources.sessions.files import find_sessions
 logs = SessionIndex(Path(sys.argv[1]))
 logs.refresh(find_sessions([sys.argv[2]], sys.argv[2]))
 print(len(logs.search(sys.argv[3], 5)))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-AGENT_FOLDERS = (
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
-    "COPILOT_HOME",
-    "PI_CODING_AGENT_DIR",
-    "QWEN_RUNTIME_DIR",
-    "XDG_DATA_HOME",
-)
+import re
+from pathlib import Path
+
+from bot.sources.sessions import formats
+
+AGENT_FOLDERS = sorted(set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', Path(formats.__file__).read_text(encoding="utf-8"))))

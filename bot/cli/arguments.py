@@ -160,7 +160,7 @@ def past_moment(text: str) -> datetime:
 
 
 def zone(text: str) -> tzinfo:
-    from bot.sources.session_times import MAX_ZONE_CHARS, zone_named  # other commands do not need it
+    from bot.sources.sessions.times import MAX_ZONE_CHARS, zone_named  # other commands do not need it
 
     zone = zone_named(text)
     if zone is None:

@@ -8,11 +8,15 @@ _SEPARATOR = re.compile(r"[\\/]")
 
 
 def path_parts(path: str) -> list[str]:
-    """The folders and the name of a file, in small letters."""
-    return [part for part in _SEPARATOR.split(path.casefold()) if part not in {"", ".", ".."}]
+    """The folders and the name of a file, as they are written, without ``.`` and ``..``."""
+    return [part for part in _SEPARATOR.split(path) if part not in ("", ".", "..")]
 
 
 def end_alike(parts: list[str], others: list[str]) -> bool:
-    """Whether two paths may be of one file: one is the end of the other. None is the end of a path without parts."""
+    """Whether two paths may be of one file: one is the end of the other, whatever the case of letters.
+
+    None is the end of a path without parts.
+    """
     shorter, longer = sorted((parts, others), key=len)
-    return bool(shorter) and longer[-len(shorter) :] == shorter
+    ends = zip(shorter, longer[-len(shorter) :], strict=False)
+    return bool(shorter) and all(one.casefold() == other.casefold() for one, other in ends)

@@ -12,14 +12,12 @@ one of 31 levels, and does not depend on later documents.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from bot.index.protocol import IndexDocument
-from bot.index.scoring import K1, LEVELS
+from bot.index.scoring import K1, level_of
 
 
 class WeightedField(NamedTuple):
@@ -45,8 +43,6 @@ MAX_BODY_TERMS = 400
 MAX_NOTE_TERMS = 200
 """Most distinct terms of all notes that are indexed, in descending order of level."""
 
-_LEVEL_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
-
 
 def text_impacts(document: IndexDocument) -> dict[str, int]:
     """Term → level in title and opening text."""
@@ -71,4 +67,4 @@ def _levels(parts: Iterable[tuple[WeightedField, Sequence[str], Mapping[str, int
         scale = section.weight / (1 - section.b + section.b * len(terms) / section.average)
         for term, frequency in frequencies.items():
             weights[term] = weights.get(term, 0.0) + scale * frequency
-    return {term: 1 + bisect_left(_LEVEL_BOUNDS, f / (K1 + f)) for term, f in weights.items()}
+    return {term: level_of(f / (K1 + f)) for term, f in weights.items()}

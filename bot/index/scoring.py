@@ -7,7 +7,9 @@ Python, quick to import.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from math import fsum, log
 
 K1 = 5.0
@@ -28,6 +30,13 @@ _LEVEL_BASE = 1 / 64
 _LEVEL_COUNT = 31
 LEVELS: tuple[float, ...] = (0.0, *(_LEVEL_BASE ** (1 - step / _LEVEL_COUNT) for step in range(1, _LEVEL_COUNT + 1)))
 """Level → f/(k1 + f), geometric from 1/56 to 1; level 0 is not used. Neighbours differ by 14 %."""
+
+_LEVEL_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
+
+
+def level_of(fraction: float) -> int:
+    """The level nearest to this f/(k1 + f), by their ratio."""
+    return 1 + bisect_left(_LEVEL_BOUNDS, fraction)
 
 
 def idf(frequency: float, total: int) -> float:

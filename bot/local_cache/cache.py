@@ -150,7 +150,7 @@ class LocalCache:
         parts = path_parts(path)
         if not parts:
             return {}
-        rows = self._database.execute("SELECT thread, path FROM files WHERE name = ?", (parts[-1],))
+        rows = self._database.execute("SELECT thread, path FROM files WHERE name = ?", (parts[-1].casefold(),))
         found: dict[CardId, tuple[str, ...]] = {}
         for thread, spelling in rows:
             if end_alike(parts, path_parts(spelling)):

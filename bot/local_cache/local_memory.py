@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from bot.errors import UserError, WorldError
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA
 from bot.reading.analyzer import ANALYSER_VERSION
+from bot.sources.sessions.head import head_of
 
 if TYPE_CHECKING:
     from bot.settings.schema import Settings
@@ -182,12 +182,7 @@ def settings_bytes(top: Path | None, path: Path = SETTINGS_PATH) -> bytes:
     """
     if top is None or any((top / folder).is_symlink() for folder in path.parents[:-1]):
         return b""
-    with suppress(OSError):
-        descriptor = os.open(top / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as opened:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return opened.read(_MAX_BYTES)
-    return b""
+    return head_of(str(top / path), _MAX_BYTES)
 
 
 def _cached_settings(file: Path, text: bytes) -> EarlySettings | None:

@@ -1,13 +1,17 @@
-"""Finds where the sessions of a checkout are."""
+"""Finds where the sessions of a checkout are, and says what a question about them returns. Quick to import."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from bot.errors import UserError
 from bot.local_cache.local_memory import early_settings_at
-from bot.sources.session_folders import SessionFolder, default_folders
+from bot.sources.sessions.formats import SessionFolder, default_folders
+
+if TYPE_CHECKING:
+    from bot.domain.card import SessionOutline
+    from bot.domain.thread import Thread
 
 
 class SessionSources(NamedTuple):
@@ -33,3 +37,22 @@ def session_sources(top: Path | None, *, required: bool = False) -> SessionSourc
             raise
         return SessionSources(top)
     return SessionSources(top, settings.sessions, default_folders(top) if settings.default_sessions else ())
+
+
+Found = TypeVar("Found")
+
+
+class SessionAnswer(NamedTuple, Generic[Found]):
+    """What was found in sessions, and sentences for the user: ``notes`` on what was left out, and ``searched``, the
+    usual folders of agents that were searched, and the files in them that cannot be read."""
+
+    found: tuple[Found, ...] = ()
+    notes: tuple[str, ...] = ()
+    searched: tuple[str, ...] = ()
+
+
+class SessionRecord(NamedTuple):
+    """A session, and its messages as a thread."""
+
+    outline: SessionOutline
+    thread: Thread

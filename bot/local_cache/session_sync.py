@@ -1,4 +1,5 @@
-"""Updates the index of sessions: reads files that are new or have grown, and forgets those that are gone.
+"""Updates the index of sessions: reads files that are new or have grown, notes what each session worked on, and forgets
+files that are gone.
 
 The modules that read transcripts are imported only when a file has changed.
 """
@@ -6,24 +7,34 @@ The modules that read transcripts are imported only when a file has changed.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.local_cache.database import fact, note, writing
-from bot.local_cache.session_subjects import note_mark, note_prompts
+from bot.questions.requests import parse_issue
 from bot.reading.analyzer import terms
-from bot.sources.session_files import SessionFile, SessionFiles
+from bot.sources.sessions.files import SessionFile, SessionFiles
 
 if TYPE_CHECKING:
-    from bot.sources.session import Utterance
-    from bot.sources.session_reader import Cursor
+    from bot.sources.sessions.reader import Cursor, SessionMark
+    from bot.sources.sessions.session import Utterance
 
 BATCH_SIZE = 5_000
 """Messages written in one transaction: it takes a second or two, during which other writers wait."""
 
 MAX_FILES = 500
 """Files read for one transaction."""
+
+MAX_SUBJECTS = 50
+"""Branches and pull requests that are kept for one file of a session, from the first."""
+
+BRANCH, PULL_REQUEST, PROMPT = "branch", "pull request", "prompt"
+"""Why a session is linked to an issue: the kinds of its subjects."""
+
+_NO_FILE = 0
+_PROMPT_CHARS = 2_000
+"""Characters of a prompt."""
 
 _CACHE_KIB = 64 << 10
 """KiB: a transaction that fits does not block readers before it commits."""
@@ -54,7 +65,7 @@ class SessionSync:
     """One refresh. ``failed`` maps the path of each file that cannot be read to the reason."""
 
     def __init__(self, database: sqlite3.Connection, files: SessionFiles, tick: Tick) -> None:
-        from bot.sources.session_times import local_zone
+        from bot.sources.sessions.times import local_zone
 
         self._database, self._files, self._tick = database, files, tick
         self._zone = local_zone()
@@ -98,7 +109,7 @@ class SessionSync:
 
     def _read_file(self, file: SessionFile, previous: KnownFile | None, room: int) -> int:
         """Read the next portion of a file; returns its number of messages."""
-        from bot.sources.session_reader import Cursor, is_same, read_portion
+        from bot.sources.sessions.reader import Cursor, is_same, read_portion
 
         is_continued = previous is not None and (
             file.path in self._begun or (previous.inode == file.inode and is_same(file, previous.cursor))
@@ -134,7 +145,7 @@ class SessionSync:
 
     def _last_message(self, file: int) -> tuple[int, str, Utterance] | None:
         """The last passage of a file: its number, its session and its message."""
-        from bot.sources.session import Utterance
+        from bot.sources.sessions.session import Utterance
 
         row = self._database.execute(
             "SELECT p.number, s.id, p.type, t.text, p.at, t.files FROM passages p"
@@ -185,7 +196,7 @@ class SessionSync:
         )
 
     def _known_files(self) -> dict[str, KnownFile]:
-        from bot.sources.session_reader import Cursor
+        from bot.sources.sessions.reader import Cursor
 
         rows = self._database.execute(
             "SELECT path, number, mark, inode, offset, session, folder, broken, last, checksum, asked FROM files"
@@ -195,7 +206,7 @@ class SessionSync:
     def _map_issues(self, stamp: str) -> None:
         if fact(self._database, "mapping") == stamp:
             return
-        from bot.sources.session_issues import issues_of_sessions
+        from bot.sources.sessions.issues import issues_of_sessions
 
         self._database.execute("UPDATE files SET issue = NULL WHERE issue IS NOT NULL")
         issues = issues_of_sessions(self._files.mappings, self._files.sessions)
@@ -230,3 +241,50 @@ def stamp_of(files: SessionFiles) -> str:
 
     marks = [f"{file.path}\0{file.mark}" for file in files.mappings]
     return sha256("\0".join([*marks, *sorted(file.path for file in files.sessions)]).encode()).hexdigest()
+
+
+# -- what a session worked on ------------------------------------------------------------------------------------------
+
+
+def note_mark(database: sqlite3.Connection, file: int, session: int, mark: SessionMark) -> None:
+    """Note a branch or a pull request of a session. A transcript repeats each pull request; the last one counts."""
+    if mark.kind == PULL_REQUEST:
+        delete = "DELETE FROM subjects WHERE session = ? AND file = ? AND kind = ?"
+        database.execute(delete, (session, file, PULL_REQUEST))
+    row = database.execute("SELECT count(*) FROM subjects WHERE session = ? AND file = ?", (session, file)).fetchone()
+    if row[0] < MAX_SUBJECTS:
+        _note(database, session, file, mark.kind, mark.name)
+
+
+def note_prompts(database: sqlite3.Connection, sessions: Iterable[int]) -> None:
+    """Note the issue that the first prompt of each of these sessions names, and forget sessions that are gone."""
+    for session in sessions:
+        database.execute("DELETE FROM subjects WHERE session = ? AND kind = ?", (session, PROMPT))
+        prompt = database.execute(FIRST_PROMPT_SQL, (_PROMPT_CHARS, session)).fetchone()
+        if prompt and ("#" in prompt[0] or "/" in prompt[0]):
+            from bot.reading.prompt_subject import subject_of  # loads the Markdown reader
+
+            if name := subject_of(prompt[0]):
+                _note(database, session, _NO_FILE, PROMPT, name)
+    database.execute("DELETE FROM subjects WHERE session NOT IN (SELECT number FROM sessions)")
+
+
+FIRST_PROMPT_SQL = (
+    "SELECT substr(t.text, 1, ?) FROM passages p JOIN texts t ON t.number = p.number"
+    " WHERE p.session = ? AND p.type = 'user' AND t.text != '' ORDER BY p.at IS NULL, p.at, p.number LIMIT 1"
+)
+
+
+def _note(database: sqlite3.Connection, session: int, file: int, kind: str, name: str) -> None:
+    for number, repo in _numbers(kind, name) or [(0, "")]:
+        row = (session, file, kind, name, number, repo)
+        database.execute("INSERT OR IGNORE INTO subjects VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def _numbers(kind: str, name: str) -> list[tuple[int, str]]:
+    if kind == BRANCH:
+        from bot.questions.worktree_query import ticket_numbers
+
+        return [(number, "") for number in ticket_numbers(name)]
+    issue = parse_issue(name)
+    return [(issue.number, issue.repo)] if issue else []

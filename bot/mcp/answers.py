@@ -29,7 +29,7 @@ from bot.local_cache.session_answers import (
     sessions_about_issue,
     sessions_about_work,
 )
-from bot.local_cache.session_results import SessionAnswer
+from bot.local_cache.session_sources import SessionAnswer
 from bot.mcp.tools import ToolAnswer, ToolContext, now
 from bot.questions.addresses import citation
 from bot.questions.fields import (

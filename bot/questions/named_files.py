@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bot.domain.card import CardId
+from bot.domain.paths import path_parts
 from bot.questions.requests import Cards
 
 _COMMON_FILES = frozenset(
@@ -65,7 +66,7 @@ def _telling(path: str, count: int, size: int, *, is_exact: bool) -> float:
 
 def files_in_folders(folders: Iterable[str], cards: Cards) -> dict[CardId, tuple[NamedFile, ...]]:
     """The threads that name files in some of these folders, each with these files, ordered by path; see `path_in`."""
-    wanted = {folder: "".join(_parts(_normal(folder))[-1:]).casefold() for folder in folders if folder}
+    wanted = {folder: "".join(path_parts(_normal(folder))[-1:]).casefold() for folder in folders if folder}
     found: dict[CardId, dict[str, NamedFile]] = {}
     for key, spelling in cards.files():
         folded = spelling.casefold()
@@ -85,7 +86,7 @@ def path_in(folder: str, spelling: str) -> str:
     """
     spelling = spelling.replace("\\", "/")
     name, is_absolute = _normal(folder), bool(_ABSOLUTE_PATH.match(spelling))
-    wanted, parts = _parts(name), _parts(spelling)
+    wanted, parts = path_parts(name), path_parts(spelling)
     if name.startswith("/"):
         is_inside = is_absolute and bool(wanted) and _begins_with(parts[:-1], wanted)
         return "/" + "/".join(parts) if is_inside else ""
@@ -103,10 +104,6 @@ def path_in(folder: str, spelling: str) -> str:
 
 def _normal(folder: str) -> str:
     return posixpath.normpath(folder.replace("\\", "/"))
-
-
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part not in {"", ".", ".."}]
 
 
 def _begins_with(parts: list[str], wanted: list[str]) -> bool:

@@ -31,7 +31,7 @@ from bot.pipeline.reconcile import CommentResult
 from bot.questions import requests as tiers
 from bot.questions.context import RecentConversations, recent_conversations
 from bot.questions.fields import SHOWN_FIELDS, item_of, row_of
-from bot.sources.session_times import local_key, local_zone, zone_named
+from bot.sources.sessions.times import local_key, local_zone, zone_named
 from tests.cli.checkouts import create_cookie_checkout
 from tests.sources.session_lines import write
 from tools.gallery import GALLERY

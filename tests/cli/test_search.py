@@ -37,7 +37,7 @@ from tests.sources.session_lines import ISSUE_AGENT, write
 HEAVY = {
     *("numpy", "whoosh", "rich", "yaml", "jinja2", "githubkit", "markdown_it", "dataclasses", "inspect", "subprocess"),
     *("bot.github", "bot.memory.memory", "bot.comment.render", "bot.settings.yaml_file", "bot.cli.terminal"),
-    *("bot.local_cache.sessions", "bot.sources.session_files", "bot.questions.smart_search"),
+    *("bot.local_cache.sessions", "bot.sources.sessions.files", "bot.questions.smart_search"),
 }
 """Modules that a search from a shell has no time to load."""
 

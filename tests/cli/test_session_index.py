@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from bot.errors import WorldError
-from bot.local_cache.sessions import MAX_WAIT, SessionIndex, SessionScope, ask_sessions
+from bot.local_cache.session_index import MAX_WAIT, SessionIndex
+from bot.local_cache.sessions import SessionScope, ask_sessions
 from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import ROOT, create_cookie_checkout
 from tests.sources.session_lines import response, write

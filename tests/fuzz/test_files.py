@@ -19,11 +19,10 @@ from bot.organisation.rows import MAX_TEXT_CHARS, row_of, thread_of
 from bot.ranking.weights import ranking_fields, shipped
 from bot.settings.schema import SettingsError
 from bot.settings.yaml_file import load_plain, load_settings, load_texts
-from bot.sources.session_chat import fold_chat
-from bot.sources.session_content import Unreadable
-from bot.sources.session_formats import parse_line, parse_whole
-from bot.sources.session_head import is_chat, origin_in
-from bot.sources.session_times import TranscriptClock
+from bot.sources.sessions.formats import fold_chat, is_chat, origin_in
+from bot.sources.sessions.head import Unreadable
+from bot.sources.sessions.line import parse_line, parse_whole
+from bot.sources.sessions.times import TranscriptClock
 from tests.fuzz import inputs, seeds
 from tests.fuzz.properties import assert_storable, fuzz
 from tests.sources.agents import SESSIONS

@@ -23,9 +23,9 @@ from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as sync_module
 from bot.local_cache.session_excerpts import MAX_EXCERPT, excerpt
-from bot.local_cache.sessions import SessionIndex
+from bot.local_cache.session_index import SessionIndex
 from bot.reading.analyzer import terms
-from bot.sources.session_files import find_sessions
+from bot.sources.sessions.files import find_sessions
 from tests.reading.linear_time import assert_linear_time
 from tests.sources.session_lines import CODING, HOOKS, ISSUE_AGENT, prompt, response, write
 
@@ -474,15 +474,15 @@ def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
 SEARCH = """
 import sys
 from pathlib import Path
-from bot.local_cache.sessions import SessionIndex
-from bot.sources.session_files import find_sessions
+from bot.local_cache.session_index import SessionIndex
+from bot.sources.sessions.files import find_sessions
 logs = SessionIndex(Path(sys.argv[1]))
 def tell(_):
     print("portion", flush=True)
     sys.stdin.readline()
 logs.refresh(find_sessions(["."], sys.argv[2]), tell)
 print(len(logs.search("widget", 100_000)))
-unwanted = {"numpy", "whoosh", "rich", "dataclasses", "bot.domain.thread", "bot.sources.session"}
+unwanted = {"numpy", "whoosh", "rich", "dataclasses", "bot.domain.thread", "bot.sources.sessions.session"}
 print(sorted(unwanted & set(sys.modules)))
 """
 

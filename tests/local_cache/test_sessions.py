@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.local_cache.sessions import SessionIndex, SessionScope, ask_sessions
+from bot.local_cache.session_index import SessionIndex
+from bot.local_cache.sessions import SessionScope, ask_sessions
 from bot.reading.analyzer import terms
 from tests.cli.program_result import Run
 from tests.sources.agents import SESSIONS, AgentSession, text_of

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bot.sources.session_files import SessionFile, find_sessions
+from bot.sources.sessions.files import SessionFile, find_sessions
 
 FOLDER = Path(__file__).with_name("sessions")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.sources.session import Utterance
-from bot.sources.session_files import find_sessions
-from bot.sources.session_reader import Cursor, is_same, read_portion, read_sessions
+from bot.sources.sessions.files import find_sessions
+from bot.sources.sessions.formats import FORMATS, Format, origin_in
+from bot.sources.sessions.reader import Cursor, is_same, read_portion, read_sessions
+from bot.sources.sessions.session import Utterance
 from tests.sources.agents import SESSIONS, TOP, AgentSession, put, text_of
 
 Messages = list[tuple[str, Utterance]]
@@ -57,9 +59,26 @@ def test_a_subagent_of_cursor_belongs_to_the_session_that_started_it(tmp_path: P
     assert (name, [each.type for each in utterances]) == ("k-1", ["assistant", "assistant"])
 
 
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.agent)
+def test_the_example_of_each_format_is_read(tmp_path: Path, form: Format) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{form.example}\n", encoding="utf-8")
+    ((_, utterances, broken),) = read(path)
+    assert ([(each.type, bool(each.text)) for each in utterances], broken) == ([("user", True), ("assistant", True)], 0)
+    folder, names_folder = origin_in(form.example.encode()).folder, f'"{form.folder[-1]}": "/work/app"' in form.example
+    assert folder == ("/work/app" if names_folder else "")
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.agent)
+def test_a_line_of_an_example_has_the_format_of_its_agent_only(form: Format) -> None:
+    for text in form.example.splitlines():
+        accepting = [each.agent for each in FORMATS if each.is_line(json.loads(text))]
+        assert accepting in ([], [form.agent])
+
+
 def test_every_agent_is_in_the_table_of_the_documentation() -> None:
     page = (Path(__file__).parents[2] / "docs/sessions.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"(?m)^\| ([^|]+) \| [^|]*`[~.]", page)) == {each.agent for each in SESSIONS}
+    assert set(re.findall(r"(?m)^\| ([^|]+) \| [^|]*`[~.]", page)) == {each.agent for each in FORMATS}
 
 
 class GrowingFile:

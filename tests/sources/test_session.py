@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from bot.domain.thread import Kind
 from bot.domain.thread_json import MAX_TEXT
-from bot.sources.session import Session, Utterance, thread_of
-from bot.sources.session_content import MAX_FILES as MAX_TOUCHED
-from bot.sources.session_content import Unreadable, content_of
-from bot.sources.session_files import MAX_DEPTH, SessionFile, find_sessions
-from bot.sources.session_formats import MAX_LINE, parse_line
-from bot.sources.session_issues import issues_of_sessions
-from bot.sources.session_reader import Cursor, is_same, read_portion, read_sessions
-from bot.sources.session_times import TranscriptClock
+from bot.sources.sessions.content import MAX_FILES as MAX_TOUCHED
+from bot.sources.sessions.content import content_of
+from bot.sources.sessions.files import MAX_DEPTH, SessionFile, find_sessions
+from bot.sources.sessions.head import MAX_LINE, Unreadable
+from bot.sources.sessions.issues import issues_of_sessions
+from bot.sources.sessions.line import parse_line
+from bot.sources.sessions.reader import Cursor, is_same, read_portion, read_sessions
+from bot.sources.sessions.session import Session, Utterance, thread_of
+from bot.sources.sessions.times import TranscriptClock
 from tests.sources.session_lines import BROKEN, CODING, HOOKS, ISSUE_AGENT, line, prompt, response, session_file, write
 
 KEYS = (

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.sources.session_folders import default_folders
-from bot.sources.session_head import origin_in
-from bot.sources.session_worktrees import Worktrees
+from bot.sources.sessions.formats import default_folders, origin_in
+from bot.sources.sessions.worktrees import Worktrees
 from tests.agent_folders import AGENT_FOLDERS
 from tests.sources.session_lines import ROLLOUT, line
 

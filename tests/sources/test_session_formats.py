@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.sources.session import Session
-from bot.sources.session_content import Unreadable
-from bot.sources.session_files import find_sessions
-from bot.sources.session_formats import MAX_OBJECT_BYTES, parse_line
-from bot.sources.session_reader import SessionMark, read_portion, read_sessions
+from bot.sources.sessions.files import find_sessions
+from bot.sources.sessions.head import Unreadable
+from bot.sources.sessions.line import parse_line
+from bot.sources.sessions.reader import MAX_OBJECT_BYTES, SessionMark, read_portion, read_sessions
+from bot.sources.sessions.session import Session
 from tests.sources.session_lines import CODING, CONVERSATION, ROLLOUT, line, prompt, session_file, write
 
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.thread_json import MAX_TEXT
-from bot.sources.session import thread_of
-from bot.sources.session_content import MAX_PARTS, content_of
-from bot.sources.session_reader import read_sessions
-from bot.sources.session_times import TranscriptClock
+from bot.sources.sessions.content import MAX_PARTS, content_of
+from bot.sources.sessions.reader import read_sessions
+from bot.sources.sessions.session import thread_of
+from bot.sources.sessions.times import TranscriptClock
 from tests.sources.session_lines import response, session_file, write
 
 BERLIN, NEW_YORK = ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")

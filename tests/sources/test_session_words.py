@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.sources.session import NO_TITLE, thread_of
-from bot.sources.session_reader import read_sessions
-from bot.sources.session_words import WRAPPERS, query_of, spoken
+from bot.sources.sessions.content import WRAPPERS, query_of, spoken
+from bot.sources.sessions.reader import read_sessions
+from bot.sources.sessions.session import NO_TITLE, thread_of
 from tests.sources.session_lines import session_file, write
 
 

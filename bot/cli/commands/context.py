@@ -38,7 +38,7 @@ from bot.questions.thread import visible_data
 from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, work_rows
 from bot.questions.work import find_for_work
 from bot.settings.schema import Settings
-from bot.sources.session_times import local_zone
+from bot.sources.sessions.times import local_zone
 
 _SECTION_TITLES = {name: section.title for name, section in WORK_SECTIONS.items()} | {SESSIONS_SECTION: SESSIONS_TITLE}
 """The sections of `work_rows` with their titles."""
@@ -257,10 +257,10 @@ def _threads(library: Memory, keys: Sequence[ThreadId]) -> list[Thread]:
 
 def _session_threads(folder: Path, since: datetime) -> list[Thread]:
     """The sessions in files changed since then; reports unreadable files."""
-    from bot.sources.session import thread_of
-    from bot.sources.session_files import find_sessions
-    from bot.sources.session_issues import issues_of_sessions
-    from bot.sources.session_reader import read_sessions
+    from bot.sources.sessions.files import find_sessions
+    from bot.sources.sessions.issues import issues_of_sessions
+    from bot.sources.sessions.reader import read_sessions
+    from bot.sources.sessions.session import thread_of
 
     if not folder.is_dir():
         raise UserError(f"no folder {folder}: --sessions takes the folder of the transcripts")

@@ -14,7 +14,7 @@ from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import sessions_about_issue
-from bot.local_cache.session_results import SessionAnswer
+from bot.local_cache.session_sources import SessionAnswer
 from bot.local_cache.threads import card_named, thread_named
 from bot.questions.addresses import citation, url_of
 from bot.questions.fields import (

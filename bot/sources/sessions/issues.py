@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bot.sources.session_files import SessionFile
-from bot.sources.session_head import open_regular_file
+from bot.sources.sessions.files import SessionFile
+from bot.sources.sessions.head import open_regular_file
 
 MAX_MAPPING_BYTES = 1 << 20
 """Maximum bytes of a mapping file to read."""

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.files import Globs
-from bot.sources.session_database import is_database, stored_sessions
-from bot.sources.session_head import head_of, holds_messages
+from bot.sources.sessions.formats import unread_name
+from bot.sources.sessions.head import head_of, holds_messages
+from bot.sources.sessions.opencode import is_database, stored_sessions
 
 MAX_FILES = 10_000
 MAX_BYTES = 2 << 30
@@ -26,26 +27,6 @@ MAX_DEPTH = 20
 MAX_ENTRIES = 200_000
 """Maximum directory entries to check for one pattern."""
 
-
-class UnreadableFormat(NamedTuple):
-    """A format that is only named: files with this suffix below a folder with this name, "" for any folder."""
-
-    name: str
-    suffix: str
-    folder: str = ""
-
-    def matches(self, path: str) -> bool:
-        """Whether a file has this format, by its path."""
-        return path.endswith(self.suffix) and (not self.folder or f"/{self.folder}/" in path)
-
-
-UNREADABLE = (
-    UnreadableFormat("compressed rollouts of Codex (.jsonl.zst)", ".jsonl.zst"),
-    UnreadableFormat("chats of Cursor without a transcript (store.db)", "/store.db"),
-    UnreadableFormat("old transcripts of Cursor (.txt)", ".txt", "agent-transcripts"),
-    UnreadableFormat("old sessions of Copilot CLI (history-session-state)", ".json", "history-session-state"),
-    UnreadableFormat("old sessions of opencode (storage/session)", ".json", "storage/session"),
-)
 
 _DEFAULT_GLOBS = ("**/*.jsonl", "**/*.log", "**/*.json")
 _MAPPING_SUFFIX = ".json"
@@ -162,8 +143,7 @@ def _take_unreadable(matches: dict[str, SessionFile], unreadable: Counter[str]) 
     """
     found: dict[str, None] = {}
     for path in list(matches):
-        name = next((each.name for each in UNREADABLE if each.matches(path)), "")
-        if name:
+        if name := unread_name(path):
             del matches[path]
             found[name] = None
             unreadable[name] += not (path.endswith(".zst") and Path(path.removesuffix(".zst")).exists())

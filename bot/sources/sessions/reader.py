@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
@@ -11,26 +10,33 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
-from bot.sources.session import ASSISTANT, Session, Utterance
-from bot.sources.session_chat import fold_chat
-from bot.sources.session_content import MAX_FILES, MAX_ID, Unreadable, plain
-from bot.sources.session_database import read_stored
-from bot.sources.session_files import SessionFile
-from bot.sources.session_formats import (
+from bot.sources.sessions.content import MAX_FILES, MAX_ID, plain
+from bot.sources.sessions.files import SessionFile
+from bot.sources.sessions.formats import ASSISTANT, fold_chat, is_chat, match_path
+from bot.sources.sessions.head import (
+    HEAD_BYTES,
     MAX_LINE,
-    MAX_OBJECT_BYTES,
+    Unreadable,
+    holds_messages,
+    is_spread,
+    open_regular_file,
+    parse_object,
+)
+from bot.sources.sessions.line import parse_line, parse_whole
+from bot.sources.sessions.opencode import read_stored
+from bot.sources.sessions.session import Session, Utterance
+from bot.sources.sessions.times import TranscriptClock
+from bot.sources.sessions.transcript import (
     PullRequestLink,
     SessionHeader,
     SubagentTranscript,
     TranscriptLine,
     TranscriptMessage,
     WholeSession,
-    parse_line,
-    parse_object,
-    parse_whole,
 )
-from bot.sources.session_head import HEAD_BYTES, holds_messages, is_chat, is_spread, open_regular_file
-from bot.sources.session_times import TranscriptClock
+
+MAX_OBJECT_BYTES = 8 << 20
+"""Maximum bytes of a file that is one object."""
 
 MAX_MESSAGES = 50_000
 """Maximum messages kept of one session; the first ones are kept."""
@@ -156,8 +162,8 @@ class _Reading:
 
     def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo, last: tuple[str, Utterance] | None) -> None:
         self._file = file
-        match = _CURSOR.search(file.path)
-        self._is_subagent = match is not None and match[2] is not None
+        match = match_path(file.path)
+        self._is_subagent = match is not None and bool(match.groupdict().get("subagent"))
         self._offset, self._session, self._folder, self._broken, time, self._checksum, asked = cursor
         self._clock = TranscriptClock(zone, datetime.fromisoformat(time) if time else None)
         self._subagents: Subagents | None = None
@@ -293,17 +299,10 @@ class _Reading:
             self._waiting = (name, utterance)
 
 
-_CURSOR = re.compile(r"/agent-transcripts/([^/]{1,200}?)(?:\.jsonl)?(/subagents)?(?:/|$)")
-"""The session of a transcript of Cursor, which names none: in its path."""
-
-_ROLLOUT = re.compile(r"/rollout-[0-9T-]{19}-([^/]{1,200})\.jsonl$")
-"""The session of a rollout without a header."""
-
-
 def _session_name(file: SessionFile) -> str:
     """The name for a session without one: its file name without the suffix."""
-    if match := _CURSOR.search(file.path) or _ROLLOUT.search(file.path):
-        return match[1]
+    if match := match_path(file.path):
+        return match["session"]
     return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
 
 

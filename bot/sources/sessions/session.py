@@ -10,8 +10,7 @@ from bot.domain.bounds import MAX_NAME, MAX_TITLE
 from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.domain.thread_json import MAX_TEXT
 from bot.reading.markdown import tail
-
-USER, ASSISTANT = "user", "assistant"
+from bot.sources.sessions.formats import USER
 
 
 class Utterance(NamedTuple):

@@ -1,6 +1,8 @@
 """Reads the content of a message: its text, the files that its tool calls name, and the questions that they ask.
 
-A question to the person, and a plan for approval, are words of the assistant although a tool carries them.
+A question to the person, and a plan for approval, are words of the assistant although a tool carries them. What agents
+put into the person's messages, in tags of their own or after fixed sentences, are nobody's words. Linear in the length
+of the text.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from typing import Any, NamedTuple
 
 from bot.domain.thread_json import MAX_TEXT
 from bot.reading.markdown import tail
-from bot.sources.session_words import spoken
+from bot.sources.sessions.formats import CALL_TYPES, FORMATS, is_of_type
+from bot.sources.sessions.head import Unreadable
+from bot.sources.sessions.transcript import Content
 
 MAX_PARTS = 1_000
 """Maximum parts read of one message; the last ones are read."""
@@ -26,9 +30,6 @@ MAX_QUESTIONS = 50
 _MAX_ARGUMENTS = 1 << 20
 
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
-CALL_TYPES = frozenset(
-    {"toolCall", "tool_call", "tool_use", "toolUse", "function_call", "server_tool_use", "custom_tool_call", "tool"}
-)
 _ARGUMENTS = ("arguments", "input", "args", "parameters")
 _ID = re.compile(r"[!-~]{1,200}")
 _CALL_ID = ("call_id", "callID", "toolCallId", "tool_use_id", "id")
@@ -53,18 +54,6 @@ _INVISIBLE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class Unreadable(Exception):
-    """A line that should be a message but has no known shape."""
-
-
-class Content(NamedTuple):
-    """The text of a message, the files that its tool calls name, and the ids of the calls that ask the person."""
-
-    text: str
-    files: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
 
 
 class ToolCall(NamedTuple):
@@ -124,18 +113,9 @@ def text_of(part: Any) -> str:
     if isinstance(part, str):
         return part
     text = part.get("text") if isinstance(part, dict) else None
-    if not isinstance(text, str) or not ("type" not in part or _is(part, _TEXT_TYPES)):
+    if not isinstance(text, str) or not ("type" not in part or is_of_type(part, _TEXT_TYPES)):
         return ""
     return "" if any(part.get(mark) is True for mark in ("thought", "synthetic", "ignored")) else text
-
-
-def has_call(part: Any) -> bool:
-    """Whether an item is a call of a tool."""
-    return _is(part, CALL_TYPES)
-
-
-def _is(part: Any, names: frozenset[str]) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("type"), str) and part["type"] in names
 
 
 # -- tool calls --------------------------------------------------------------------------------------------------------
@@ -145,7 +125,7 @@ def calls_in(part: Any) -> Iterator[ToolCall]:
     """The call of a tool that a part holds, for each of its sets of arguments."""
     if isinstance(part, dict) and isinstance(part.get("functionCall"), dict):
         part = part["functionCall"] | {"type": "function_call"}
-    if not has_call(part):
+    if not is_of_type(part, CALL_TYPES):
         return
     name = next((value for key in ("name", "tool") if isinstance(value := part.get(key), str)), "")
     state = part.get("state")
@@ -240,3 +220,67 @@ def _shorten(path: str, folder: str) -> str:
     while path.startswith("./"):
         path = path[2:]
     return "" if path.endswith(("/", "..")) or path in (".", "~") else path
+
+
+# -- what a person typed -----------------------------------------------------------------------------------------------
+
+WRAPPERS = {
+    **{name: False for each in FORMATS for name in each.wrappers},
+    **{name: True for each in FORMATS for name in each.open_wrappers},
+}
+"""The tags that surround text of programs, and whether the last closing one counts."""
+
+_INTERRUPTED = re.compile(r"^[ \t]*\[Request interrupted by user(?: for tool use)?\][ \t]*$", re.MULTILINE)
+
+_INSTRUCTIONS = re.compile(r"\s*# AGENTS\.md instructions\b")
+_INSTRUCTIONS_END = "</INSTRUCTIONS>"
+_IDE_CONTEXT = re.compile(r"\s*# (?:Context from my IDE setup|Files mentioned by the user):")
+_REQUEST = re.compile(r"^## My request(?: for Codex)?:[ \t]*$", re.MULTILINE)
+"""The heading before the words of the person. The last one counts, as in the editor: a selection may contain it."""
+
+_TAG = re.compile(rf"<(/?)({'|'.join(sorted(map(re.escape, WRAPPERS), reverse=True))})(?:[ \t][^<>\n]{{0,500}})?>")
+_QUERY = re.compile(r"</?user_query>")
+
+
+class _Tag(NamedTuple):
+    start: int
+    end: int
+    name: str
+    is_closing: bool
+
+
+def spoken(text: str) -> str:
+    """Return what a person typed of a message. An opening tag that is never closed is the person's own word."""
+    if _INSTRUCTIONS.match(text):
+        text = text.rpartition(_INSTRUCTIONS_END)[2] if _INSTRUCTIONS_END in text else ""
+    if _IDE_CONTEXT.match(text):
+        text = "".join(_REQUEST.split(text)[1:][-1:])
+    if "[Request interrupted" in text:
+        text = _INTERRUPTED.sub("", text)
+    return "".join(_outside(text)).strip() if "<" in text else text
+
+
+def query_of(text: str) -> str:
+    """Return the words in ``<user_query>``, as Cursor wraps those of the person; all of the text without the tag."""
+    first = _QUERY.search(text)
+    return spoken(_QUERY.split(text[first.start() :], maxsplit=2)[1] if first else text)
+
+
+def _outside(text: str) -> Iterator[str]:
+    """The pieces of a text outside of all wrappers."""
+    tags = [_Tag(match.start(), match.end(), match[2], bool(match[1])) for match in _TAG.finditer(text)]
+    closings: dict[str, list[_Tag]] = {}
+    for tag in reversed(tags):
+        if tag.is_closing:
+            closings.setdefault(tag.name, []).append(tag)  # the next one is the last of the list
+    position = 0
+    for tag in tags:
+        if tag.is_closing or tag.start < position:
+            continue
+        ends = closings.get(tag.name, [])
+        while ends and ends[-1].start < tag.end:
+            ends.pop()
+        if ends:
+            yield text[position : tag.start]
+            position = ends[0 if WRAPPERS[tag.name] else -1].end
+    yield text[position:]

@@ -6,12 +6,14 @@ Reads git's files instead of running git, as every search from a shell asks for 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
-from bot.sources.session_head import head_of, slug_of
+from bot.sources.sessions.head import note_of
 
 _MAX_WORKTREES = 1_000
+_MAX_ADDRESS = 4_096
 _GITDIR = "gitdir: "
 
 
@@ -55,7 +57,7 @@ class Worktrees:
     @property
     def repository(self) -> str:
         """The ``owner/name`` at the end of the address of ``origin``, in lower case; "" without one."""
-        return slug_of(_origin(_read(f"{self._common}/config"))) if self._common else ""
+        return slug_of(_origin(note_of(f"{self._common}/config"))) if self._common else ""
 
 
 def _levels(folder: str) -> list[str]:
@@ -67,13 +69,13 @@ def _common_folder(top: str) -> str:
     git = f"{top}/.git"
     if os.path.isdir(git):  # noqa: PTH112
         return os.path.realpath(git)
-    text = _read(git)
+    text = note_of(git)
     if not text.startswith(_GITDIR):
         return ""
     own = os.path.realpath(os.path.join(top, text[len(_GITDIR) :].strip()))  # noqa: PTH118
-    if os.path.realpath(_read(f"{own}/gitdir").strip() or "/") != os.path.realpath(git):
+    if os.path.realpath(note_of(f"{own}/gitdir").strip() or "/") != os.path.realpath(git):
         return own  # a submodule, or not confirmed by the other side
-    return os.path.realpath(os.path.join(own, _read(f"{own}/commondir").strip()))  # noqa: PTH118
+    return os.path.realpath(os.path.join(own, note_of(f"{own}/commondir").strip()))  # noqa: PTH118
 
 
 def _listed(common: str) -> list[str]:
@@ -84,7 +86,7 @@ def _listed(common: str) -> list[str]:
     names: list[str] = []
     with suppress(OSError):
         names = sorted(os.listdir(f"{common}/worktrees"))[:_MAX_WORKTREES]  # noqa: PTH208
-    files = (_read(f"{common}/worktrees/{name}/gitdir").strip() for name in names)
+    files = (note_of(f"{common}/worktrees/{name}/gitdir").strip() for name in names)
     return [*main, *(file.removesuffix("/.git") for file in files if file.startswith("/") and file.endswith("/.git"))]
 
 
@@ -99,5 +101,7 @@ def _origin(config: str) -> str:
     return ""
 
 
-def _read(path: str) -> str:
-    return head_of(path).decode("utf-8", "surrogateescape")
+def slug_of(address: str) -> str:
+    """Return the ``owner/name`` at the end of a remote's address, in lower case; "" without one."""
+    match = re.search(r"(?a)(?:^|[/:])([\w.-]{1,100}/[\w.-]{1,100}?)(?:\.git)?/?$", address.strip()[-_MAX_ADDRESS:])
+    return match[1].casefold() if match else ""
