@@ -24,10 +24,10 @@ from pathlib import Path
 from bench.bench_receive import KINDS
 from bench.bench_receive import database as new_database
 from bot.github.events import Event
-from bot.server.database import Database
-from bot.server.database import machine_clock as clock
-from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey
+from bot.server.storage.database import Database
+from bot.server.storage.database import machine_clock as clock
+from bot.server.storage.inbox import Inbox
 
 RATE = 100
 """Deliveries a second that the purge must keep up with."""

@@ -28,13 +28,7 @@ from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import Candidates
 from bot.recall.other_repositories import elsewhere_to_show
-from bot.server import health, web
-from bot.server.clone_cache import CloneCache
-from bot.server.database import Database, DatabaseClock
-from bot.server.disk_guard import DiskGuard
-from bot.server.health import APP_HEARTBEAT, refresh_app_info
-from bot.server.inbox import Inbox
-from bot.server.installations import TokenCache
+from bot.server import web
 from bot.server.log import run_guarded, write_logs
 from bot.server.options import (
     WORKER_NAME_KEY,
@@ -44,16 +38,23 @@ from bot.server.options import (
     stored_password,
     worker_environment,
 )
-from bot.server.organisation_guard import INDEX_UP, OrganisationGuard
-from bot.server.organisation_register import OrganisationRegister
-from bot.server.rate_limiter import RateLimiter
-from bot.server.resync import Resync
+from bot.server.organisation.guard import INDEX_UP, OrganisationGuard
+from bot.server.organisation.register import OrganisationRegister
+from bot.server.pages import health
+from bot.server.pages.health import APP_HEARTBEAT, refresh_app_info
+from bot.server.receive.webhook import WebhookRules
+from bot.server.receive.writer import GroupCommitWriter
 from bot.server.secret_files import SecretFiles
 from bot.server.spans import start_tracing, stop_tracing
 from bot.server.startup_check import OutsideChecks, StartupProblem, examine, raise_problems
-from bot.server.webhook import WebhookRules
-from bot.server.worker import Run, RunDependencies, Task, Worker, WorkerExit
-from bot.server.writer import GroupCommitWriter
+from bot.server.storage.clones import CloneCache
+from bot.server.storage.database import Database, DatabaseClock
+from bot.server.storage.disk import DiskGuard
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.installations import TokenCache
+from bot.server.work.rate_limiter import RateLimiter
+from bot.server.work.resync import Resync
+from bot.server.work.worker import Run, RunDependencies, Task, Worker, WorkerExit
 
 CHECK_INTERVAL = 0.1
 """Seconds between two checks of the children."""

@@ -26,23 +26,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.errors import UserError, WorldError
-from bot.server import metrics
-from bot.server.access import Access, AccessDenied, Role
-from bot.server.dead_letters import replay_or_drop
-from bot.server.dead_page import DeadView, dead_page, parse_operation
 from bot.server.delivery_context import trace_receipt
-from bot.server.delivery_filter import DeliveryFilter
-from bot.server.health import CachedChecks, readiness_checks
-from bot.server.inbox import Inbox
 from bot.server.log import log_fields
 from bot.server.model import Arrival, DroppedDelivery, Instant, ReceiveQueueFull, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
-from bot.server.rate_limiter import Network, PeerShares, client_of, peer_of
+from bot.server.pages import metrics
+from bot.server.pages.access import Access, AccessDenied, Role
+from bot.server.pages.dead_page import DeadView, dead_page, parse_operation
+from bot.server.pages.health import CachedChecks, readiness_checks
+from bot.server.pages.status_page import DEAD_PATH, DIGESTS_PATH, delivery_page, policy, server_digest_page, status_page
+from bot.server.receive.webhook import EVENTS, MAX_SMALL_BODY, BodyBudget, WebhookRules, check_headers, guid, receive
+from bot.server.receive.writer import GroupCommitWriter
 from bot.server.scope import EXCLUDED
 from bot.server.spans import annotate, span
-from bot.server.status_page import DEAD_PATH, DIGESTS_PATH, delivery_page, policy, server_digest_page, status_page
-from bot.server.webhook import EVENTS, MAX_SMALL_BODY, BodyBudget, WebhookRules, check_headers, guid, receive
-from bot.server.writer import GroupCommitWriter
+from bot.server.storage.dead_letters import replay_or_drop
+from bot.server.storage.delivery_filter import DeliveryFilter
+from bot.server.storage.inbox import Inbox
+from bot.server.work.rate_limiter import Network, PeerShares, client_of, peer_of
 
 HEADERS_TIMEOUT = 10.0
 """Seconds within which the headers of a request must arrive, on new and on kept connections."""

@@ -21,10 +21,10 @@ from prometheus_client.samples import Sample
 
 from bot.github.budget import Rate
 from bot.github.errors import CORE, GRAPHQL
-from bot.server.metrics import DELIVERIES_METRIC, ReceiveHistogram, render
 from bot.server.model import State
-from bot.server.organisation_changes import OrganisationChanges
-from bot.server.organisation_guard import SEARCHES_METRIC
+from bot.server.organisation.changes import OrganisationChanges
+from bot.server.organisation.guard import SEARCHES_METRIC
+from bot.server.pages.metrics import DELIVERIES_METRIC, ReceiveHistogram, render
 from bot.server.scope import ALL_REPOSITORIES
 from tests.docs.pages import ROOT, anchors, blocks
 from tests.server.sample_inbox import NOW, sample_inbox

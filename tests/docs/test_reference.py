@@ -17,11 +17,11 @@ from bot.action.outputs import outputs
 from bot.comment.render import Renderer
 from bot.comment.template_sandbox import _BLOCK_CHARGE, _LOOP_CHARGE, _LOOP_FIELDS, _Environment
 from bot.pipeline.reconcile import CommentResult
-from bot.server import metrics
-from bot.server.metrics import ReceiveHistogram
 from bot.server.model import State
 from bot.server.options import ServerOptions, secret_names, variable
-from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation.changes import OrganisationChanges
+from bot.server.pages import metrics
+from bot.server.pages.metrics import ReceiveHistogram
 from bot.server.scope import ALL_REPOSITORIES
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, rules
 from tests.comment.contexts import CASES, GITHUB, NOW
@@ -148,7 +148,7 @@ def test_every_metric_is_documented_correctly_and_no_other() -> None:
 
 def test_the_sample_day_has_every_metric() -> None:
     """Metrics that appear only at times must be documented too, so the sample day has every name in the code."""
-    tree = ast.parse(text("bot/server/metrics.py"))
+    tree = ast.parse(text("bot/server/pages/metrics.py"))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
     metric_calls = [node for node in calls if re.search(r"(?:MetricFamily|_gauge)$", ast.unparse(node.func))]
     literal = {node.args[0].value for node in metric_calls if isinstance(node.args[0], ast.Constant)}

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from bot.github.app import App
 from bot.github.events import Event
-from bot.server.inbox import Inbox
-from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
-from bot.server.resync import MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, Resync, ResyncResult
-from bot.server.webhook import WebhookRules, receive
+from bot.server.receive.webhook import WebhookRules, receive
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.installations import TokenCache
+from bot.server.work.resync import MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, Resync, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as SentDelivery
 from tests.fakes.hooks import signed_headers

@@ -27,9 +27,9 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.organisation.lance import open_candidates
 from bot.reading.analyzer import terms
-from bot.server.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from bot.server.model import WORKER_PREFIX, Delivery
-from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation.changes import OrganisationChanges
+from bot.server.storage.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.invariants import broken_objects, memory_faults

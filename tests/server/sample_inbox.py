@@ -10,9 +10,9 @@ from pathlib import Path
 from bot.github.budget import Rate
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
-from bot.server.health import APP_HEARTBEAT
 from bot.server.model import WORKER_PREFIX, Arrival, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
+from bot.server.pages.health import APP_HEARTBEAT
 from tests.server.queues import FileInbox, begin_work, take_lease
 
 NOW = 1_795_350_000_000

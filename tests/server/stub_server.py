@@ -20,7 +20,7 @@ from bot.server import processes
 from bot.server.model import Delivery, Lease, PendingWork, Result, RunReport
 from bot.server.options import WORKER_NAME_KEY, WORKER_REQUIRED, forget_secrets, read_options
 from bot.server.processes import spawn
-from bot.server.worker import RunDependencies
+from bot.server.work.worker import RunDependencies
 
 RUNS = "runs.jsonl"
 

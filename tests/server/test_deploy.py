@@ -16,7 +16,7 @@ import yaml
 
 from bot.github.app import EVENTS, OPTIONAL_PERMISSIONS, PERMISSIONS
 from bot.server.options import ServerOptions, is_secret, variable
-from bot.server.webhook import INSTALLATION_EVENTS, REPOSITORY_EVENTS
+from bot.server.receive.webhook import INSTALLATION_EVENTS, REPOSITORY_EVENTS
 from bot.settings.schema import rules
 from tests.container.engine import Engine
 from tests.server.server_container import IMAGE, ContainerStage, service

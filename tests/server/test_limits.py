@@ -9,7 +9,7 @@ from bot.github.events import Event
 from tests.fakes.payloads import EventfulProject
 from tests.server.harness import ServerHarness
 from tests.server.queues import REPOSITORY, Queue, arrival, take_lease
-from tests.server.test_reconcile import reading_progress, store_half_rebuild
+from tests.server.work.test_reconcile import reading_progress, store_half_rebuild
 
 pytestmark = pytest.mark.slow
 HOUR = 3_600

@@ -19,25 +19,25 @@ from bot.domain.organisation import Visibility
 from bot.domain.post import OrganisationKey
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import ORGANISATION_EVENT, Event
-from bot.server.inbox import Inbox
-from bot.server.installation_events import apply_installation_events
 from bot.server.model import Arrival, DroppedDelivery, HistoryPart, Lease, Priority, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
-from bot.server.organisation_register import OrganisationRegister
+from bot.server.organisation.register import OrganisationRegister
+from bot.server.pages.repository_list import HistoryEstimate, parse_estimate, repository_list
+from bot.server.pages.status_page import status_page
 from bot.server.processes import open_inbox
-from bot.server.repository_list import HistoryEstimate, parse_estimate, repository_list
-from bot.server.resync import Resync
+from bot.server.receive.webhook import receive
 from bot.server.scope import EXCLUDED, RepositoryScope
-from bot.server.status_page import status_page
+from bot.server.storage.inbox import Inbox
 from bot.server.web import Webhook
-from bot.server.webhook import receive
+from bot.server.work.installation_events import apply_installation_events
+from bot.server.work.resync import Resync
 from tests.memory.remotes import git
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
 from tests.server.client import delivery_headers, issue_event
 from tests.server.harness import ServerHarness
+from tests.server.pages.test_status_page import text_of
 from tests.server.queues import REPOSITORY, Queue, all_done, arrival, claim
-from tests.server.test_status_page import text_of
-from tests.server.test_webhook import GUID, NOW, RULES, raw
+from tests.server.receive.test_webhook import GUID, NOW, RULES, raw
 from tests.server.web_process import make_web_context
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import pytest
 from bot.errors import UserError
 from bot.server import web
 from bot.server.model import Refused
-from bot.server.webhook import MAX_SMALL_BODY, BodyBudget
+from bot.server.receive.webhook import MAX_SMALL_BODY, BodyBudget
 from tests.server.client import (
     PASSWORD,
     Answer,
@@ -26,7 +26,7 @@ from tests.server.client import (
     request_once,
 )
 from tests.server.queues import until
-from tests.server.test_slow_senders import peak_memory
+from tests.server.receive.test_slow_senders import peak_memory
 from tests.server.web_process import web_process
 
 MB = 1024 * 1024

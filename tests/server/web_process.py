@@ -19,16 +19,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bot.errors import WorldError
-from bot.server import health, web
-from bot.server.database import machine_clock as clock
-from bot.server.health import APP_HEARTBEAT
-from bot.server.inbox import Inbox
+from bot.server import web
 from bot.server.model import WORKER_PREFIX
 from bot.server.options import ServerOptions
+from bot.server.pages import health
+from bot.server.pages.health import APP_HEARTBEAT
 from bot.server.processes import open_inbox
+from bot.server.receive.webhook import WebhookRules
+from bot.server.receive.writer import GroupCommitWriter
+from bot.server.storage.database import machine_clock as clock
+from bot.server.storage.inbox import Inbox
 from bot.server.web import WebContext, create_app
-from bot.server.webhook import WebhookRules
-from bot.server.writer import GroupCommitWriter
 from tests.ports import free_port
 from tests.server.client import PASSWORD, SECRET
 

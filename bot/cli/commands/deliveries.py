@@ -18,9 +18,9 @@ from bot.server.model import Delivery, RepositoryKey, RunRow, moment_text
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
-    from bot.server.audit import AuditEntry
-    from bot.server.delivery_filter import DeliveryFilter
-    from bot.server.inbox import Inbox
+    from bot.server.storage.audit import AuditEntry
+    from bot.server.storage.delivery_filter import DeliveryFilter
+    from bot.server.storage.inbox import Inbox
 
 MAX_LIMIT = 1000
 COLUMNS = "number\tstate\treceived\tkey\tabout\tevent\treason"
@@ -75,7 +75,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
 
 def _filter(args: argparse.Namespace) -> DeliveryFilter:
-    from bot.server.delivery_filter import DeliveryFilter
+    from bot.server.storage.delivery_filter import DeliveryFilter
 
     repository = _repository_key(args.repo) if args.repo else None
     return DeliveryFilter(
@@ -100,7 +100,7 @@ def _repository_key(text: str) -> RepositoryKey | None:
 
 
 def _list_deliveries(inbox: Inbox, args: argparse.Namespace) -> object:
-    from bot.server.delivery_filter import select_deliveries
+    from bot.server.storage.delivery_filter import select_deliveries
 
     with inbox.database.transaction() as transaction:
         deliveries = select_deliveries(transaction, _filter(args), _limit(args))
@@ -134,7 +134,7 @@ def _lines(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _operate(inbox: Inbox, args: argparse.Namespace) -> object:
-    from bot.server.dead_letters import Operation, replay_or_drop
+    from bot.server.storage.dead_letters import Operation, replay_or_drop
 
     selection = args.numbers or _filter(args)
     record = replay_or_drop(inbox, Operation(args.action, _operator(), selection, args.why or ""))
@@ -156,7 +156,7 @@ def _operator() -> str:
 
 
 def _list_audit(inbox: Inbox, args: argparse.Namespace) -> object:
-    from bot.server.audit import audit_entries
+    from bot.server.storage.audit import audit_entries
 
     bounds = {"since": _milliseconds(args.since), "until": _milliseconds(args.until), "before": args.before or 0}
     entries = audit_entries(inbox.database, **bounds, limit=_limit(args))

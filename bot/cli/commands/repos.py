@@ -14,7 +14,7 @@ from bot.server.model import moment_text
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
-    from bot.server.repository_list import RepositoryStatus
+    from bot.server.pages.repository_list import RepositoryStatus
 
 COLUMNS = "repository\tstate\tthreads\tread\tdone at\tlast run\tpaused until\tobserved"
 
@@ -22,7 +22,7 @@ COLUMNS = "repository\tstate\tthreads\tread\tdone at\tlast run\tpaused until\tob
 def run_repos(args: argparse.Namespace) -> object:
     options = read_options(os.environ, server_flags(args), required=())
     with server_inbox(options, "repos") as inbox:
-        from bot.server.repository_list import repository_list
+        from bot.server.pages.repository_list import repository_list
 
         installations = inbox.installations()
         rows = [row for row in installations.repositories() if not args.patterns or fits_any(row.name, args.patterns)]

@@ -1,0 +1,127 @@
+"""Dead deliveries: grouped by reason, replayed or dropped by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.comment.clean_text import one_line
+from bot.server.model import Delivery, Instant
+from bot.server.storage.audit import Action, AuditRecord, numbers_in_words
+from bot.server.storage.database import Database
+from bot.server.storage.delivery_filter import DeliveryFilter, select_numbers
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.inbox_rows import parse_delivery
+
+BATCH_SIZE = 1_000
+"""Deliveries changed in one transaction, so that new arrivals need not wait long."""
+
+MAX_NAMES = 5
+"""How many repositories a group lists at most."""
+
+DEFAULT_DROP_REASON = "dropped by hand"
+MAX_REASON_CHARS = 200
+"""Maximum stored length of the reason for a drop."""
+
+# Each query reads the dead deliveries once, however many groups there are: a long outage may leave many.
+_GROUPS_SQL = (
+    "select reason, count(*) as many, min(received_at) as first, max(received_at) as last,"
+    " count(distinct repository) as repositories from deliveries where {where} group by reason"
+    " order by many desc, reason limit :most"
+)
+_NAMES_SQL = (
+    "select reason, coalesce(nullif(repositories.name, ''), nullif(counted.name, ''), counted.repository) as name from"
+    " (select reason, repository, max(name) as name,"
+    " row_number() over (partition by reason order by count(*) desc, repository) as place"
+    " from deliveries where state = 'dead' and reason in :reasons group by reason, repository) as counted"
+    " left join repositories on repositories.key = counted.repository where place <= :named order by place"
+)
+_NEWEST_SQL = (
+    "select * from deliveries where seq in (select seq from (select seq,"
+    " row_number() over (partition by reason order by seq desc) as place"
+    " from deliveries where state = 'dead' and reason in :reasons) as numbered where place <= :newest)"
+    " order by seq desc"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a person wants done with the deliveries of these numbers, or with all that match the filter.
+
+    The audit records ``who`` and ``why``; ``why`` also becomes the reason of dropped deliveries.
+    """
+
+    action: Action
+    who: str
+    chosen: Sequence[int] | DeliveryFilter
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    """The dead deliveries with one reason: how many, when the first and the last arrived, and the newest of them.
+
+    ``names`` are the repositories with the most of them, at most five of the ``repositories``. One without a known name
+    is shown by its key.
+    """
+
+    reason: str
+    count: int
+    first: Instant
+    last: Instant
+    repositories: int
+    names: tuple[str, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
+
+
+def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = BATCH_SIZE) -> AuditRecord:
+    """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
+
+    Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. A transaction changes at
+    most ``at_once``. Raises WorldError; what was done before the failure is recorded.
+    """
+    numbers = _numbers(inbox, operation.chosen)
+    description = str(operation.chosen) if isinstance(operation.chosen, DeliveryFilter) else numbers_in_words(numbers)
+    record = AuditRecord(operation.action, operation.who, description, operation.why)
+    for start in range(0, len(numbers), at_once):
+        batch = numbers[start : start + at_once]
+        if operation.action == "replay":
+            inbox.retry(batch, record)
+        else:
+            inbox.drop(batch, one_line(operation.why)[:MAX_REASON_CHARS] or DEFAULT_DROP_REASON, record)
+    record.log()
+    return record
+
+
+def _numbers(inbox: Inbox, chosen: Sequence[int] | DeliveryFilter) -> Sequence[int]:
+    if not isinstance(chosen, DeliveryFilter):
+        return sorted(set(chosen))
+    with inbox.database.transaction() as transaction:
+        return select_numbers(transaction, chosen)
+
+
+def dead_groups(database: Database, most: int, newest: int, reason: str | None = None) -> list[DeadGroup]:
+    """Return at most ``most`` groups, the largest first, each with its ``newest`` deliveries.
+
+    With a ``reason``, only that group.
+    """
+    where, values = DeliveryFilter(state="dead", reason=reason).where()
+    with database.transaction() as transaction:
+        groups = transaction.rows(_GROUPS_SQL.format(where=where), most=most, **values)
+        reasons = [row["reason"] for row in groups]
+        if not reasons:
+            return []
+        names = transaction.rows(_NAMES_SQL, reasons=reasons, named=MAX_NAMES)
+        deliveries = [parse_delivery(row) for row in transaction.rows(_NEWEST_SQL, reasons=reasons, newest=newest)]
+    return [
+        DeadGroup(
+            row["reason"],
+            row["many"],
+            row["first"],
+            row["last"],
+            row["repositories"],
+            tuple(each["name"] for each in names if each["reason"] == row["reason"]),
+            tuple(each for each in deliveries if each.reason == row["reason"]),
+        )
+        for row in groups
+    ]

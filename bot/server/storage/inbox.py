@@ -1,0 +1,531 @@
+"""The inbox: stores deliveries, the order to handle them in, and their results."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import takewhile
+from typing import TypeVar
+
+from bot.github.errors import EVENT_LIMITS, HISTORY_LIMITS
+from bot.github.events import CATCH_UP_EVENT, Event
+from bot.server.model import (
+    HOUR,
+    MAX_COUNT,
+    STATES,
+    WORKER_PREFIX,
+    Arrival,
+    Counters,
+    Delivery,
+    Instant,
+    Lease,
+    Note,
+    PendingWork,
+    Priority,
+    RepositoryKey,
+    RepositoryRow,
+    Result,
+    RunReport,
+    RunRow,
+    State,
+)
+from bot.server.organisation.changes import note_run
+from bot.server.pages.repository_list import HistoryEstimate, parse_estimate
+from bot.server.storage.audit import AuditRecord, purge_audit
+from bot.server.storage.budgets import Budgets
+from bot.server.storage.counters import add_counts, add_up, read_counters
+from bot.server.storage.database import SCHEMA_HEARTBEAT, Database, DatabasePart, Transaction, to_json
+from bot.server.storage.delivery_filter import DeliveryFilter, select_deliveries
+from bot.server.storage.digests import Digests
+from bot.server.storage.inbox_rows import (
+    MAX_SOLO_ATTEMPTS,
+    NEVER_ENDED,
+    arrival_columns,
+    multi_row_values,
+    parse_delivery,
+    parse_run,
+    result_columns,
+    run_counters,
+)
+from bot.server.storage.installations import Installations, installations_in
+from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue
+
+MAX_RUN_DELIVERIES = 50
+"""Maximum number of deliveries in one run."""
+
+MAX_STORED_PUSHES = 6
+
+HANG_PAUSE = HOUR
+"""Milliseconds until the next run of a repository whose run hung: it may end a worker, but no other one soon."""
+
+HUNG_TWICE = "its run hung twice"
+
+MAX_STATEMENT_VALUES = 500
+"""Maximum number of values in one statement."""
+
+PURGE_BATCH_ROWS = 500
+"""Rows that one transaction of a purge examines, so that others do not wait long."""
+
+PURGE_PAUSE = 0.02
+"""Seconds between two such transactions: SQLite would let the next one overtake those that already wait."""
+
+_T = TypeVar("_T", int, str)
+_INSERT_SQL = (
+    "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name, private,"
+    " received_at, next_at, request, extra, priority) values {groups} on conflict (id) do nothing returning seq, id"
+)
+_STORE_RESULT_SQL = (
+    "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
+    " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches, nearest = :nearest"
+    " where seq = :seq and run = :run and state = 'working'"
+)
+
+
+class Inbox(DatabasePart):
+    """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
+
+    ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most ``histories``
+    histories are read at once.
+    """
+
+    def __init__(
+        self, database: Database, worker: str, now: Callable[[], Instant], histories: int = MAX_HISTORIES
+    ) -> None:
+        super().__init__(database.transaction, now)
+        self.database = database
+        self.queue = WorkQueue(database, now, histories)
+        self.worker = worker
+
+    def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
+        """Store deliveries, and queue work for their repositories, in one transaction. False for each known id."""
+        first: dict[str, Arrival] = {}
+        for arrival in arrivals:
+            first.setdefault(arrival.id, arrival)
+        if not first:
+            return []
+        with self.database.urgent() as transaction:
+            new_ids = self.put_within(transaction, first)
+        return [arrival is first[arrival.id] and arrival.id in new_ids for arrival in arrivals]
+
+    def put_within(self, transaction: Transaction, arrivals: Mapping[str, Arrival]) -> list[str]:
+        """Store these deliveries, by id, in a transaction of the caller. Returns the new ids."""
+        new_ids = _insert(transaction, [arrival_columns(arrival) for arrival in arrivals.values()])
+        self._enqueue(transaction, [(arrivals[name].repository.text, arrivals[name].priority) for name in new_ids])
+        return new_ids
+
+    def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
+        """Take the due deliveries of the leased repository, oldest first, at most 50; None if nothing can be done now.
+
+        They include those that a dead run left. If the oldest was begun and never ended, it comes alone; after five
+        times alone without an end it dies, with that reason. While the installation is paused, or before ``earliest``
+        after the last pushes of the repository, the lease is given back until then. Deliveries that only continue a
+        history wait while reading history is paused.
+        """
+        repository, now = RepositoryKey.of(lease.key), self.now()
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, lease):
+                return None
+            installations = installations_in(transaction, self.now)
+            row = installations.repository(repository)
+            resume_at = max(installations.paused_until(repository.installation, EVENT_LIMITS), earliest(row.pushes))
+            history = installations.paused_until(repository.installation, HISTORY_LIMITS)
+            due = _select_due(transaction, repository, now, with_history=history <= now) if resume_at <= now else []
+            # A delivery that was begun and never ended comes alone.
+            first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
+            if not first:
+                self._finish(transaction, lease, max(now, resume_at), history, is_unread=row.is_unread)
+                return None
+            is_alone = len(first) == 1
+            begun = max(1, first[0].begun) + 1 if is_alone else 1
+            taken = [replace(each, state="working", begun=begun, run=lease.id) for each in first]
+            transaction.change(
+                "update deliveries set state = 'working', begun = :begun, run = :run where seq in :seqs",
+                begun=begun,
+                run=lease.id,
+                seqs=[each.seq for each in taken],
+            )
+            installations.record_work(repository, taken[0].name, private=taken[0].private)
+            work = PendingWork(lease, repository, tuple(taken), now)
+            _open_run(transaction, work, self.worker)
+        return work
+
+    def give_back(self, lease: Lease, seconds: float) -> None:
+        """End a lease whose work could not be begun or stored; its key is due again after ``seconds``."""
+        with self.database.transaction() as transaction:
+            if self.queue.lock(transaction, lease):
+                due = self.now() + round(1000 * seconds)
+                self.queue.finish(transaction, lease, due, lease.priority, is_unread=lease.is_history)
+
+    def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> bool:
+        """Store results, run, counters and the state of the repository, and end the lease. If the lease was lost,
+        store nothing and return False.
+
+        The repository is due again when the next of its deliveries is, or at ``requeue_after``.
+        """
+        now = self.now()
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, work.lease):
+                return False
+            installations = installations_in(transaction, self.now)
+            _store_results(transaction, work, results, now)
+            before = installations.repository(work.repository)
+            row = _row_after_run(before, work, report, now)
+            installations.store_run_state(row)
+            note_run(transaction, work, row, report, before.last_run, now)
+            _close_run(transaction, work, report, now)
+            if report.requeue_after:
+                _schedule_follow_up(transaction, work, row, now, report)
+            is_quick = now - work.began_at < SLOW_RUN
+            self._finish(transaction, work.lease, now, is_unread=row.is_unread, is_quick=is_quick)
+            add_counts(transaction, run_counters(results, report))
+            # Last, because other runs of the installation write the same rows.
+            Budgets(lambda: nullcontext(transaction), self.now).store(work.repository.installation, report.rates)
+        return True
+
+    def blame(self, lease: Lease) -> None:
+        """End a lease whose run hangs. Its repository pauses for `HANG_PAUSE`; then its oldest delivery comes alone.
+        One that hung before dies."""
+        now = self.now()
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, lease):
+                return
+            transaction.change(
+                "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
+                " where run = :run and state = 'working' and begun > :hung",
+                why=HUNG_TWICE,
+                now=now,
+                run=lease.id,
+                hung=MAX_SOLO_ATTEMPTS,
+            )
+            sql = "update deliveries set begun = :hung where run = :run and state = 'working'"
+            transaction.change(sql, hung=MAX_SOLO_ATTEMPTS, run=lease.id)
+            self._finish(transaction, lease, now + HANG_PAUSE, is_unread=lease.is_history)
+
+    def abandon(self) -> int:
+        """Give back all leases of this worker, which has to stop. Its unfinished runs count as never begun."""
+        sql = (
+            "update deliveries set begun = 0 where state = 'working' and run in"
+            " (select lease from queue where owner = :owner and owner <> '')"
+        )
+        self._change(sql, owner=self.worker)
+        return self.queue.release(self.worker)
+
+    def installations(self) -> Installations:
+        return Installations(self.database.transaction, self.now)
+
+    def budgets(self) -> Budgets:
+        return Budgets(self.database.transaction, self.now)
+
+    def digests(self) -> Digests:
+        return Digests(self.database.transaction, self.now)
+
+    def deliveries(
+        self, *, state: State | None = None, repository: RepositoryKey | None = None, before: int = 0, limit: int = 50
+    ) -> list[Delivery]:
+        """One page, latest first; ``before`` is the last number on the previous page, 0 for the first page."""
+        with self.database.transaction() as transaction:
+            return select_deliveries(transaction, DeliveryFilter(state, repository, before), limit)
+
+    def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
+        """A delivery and the last run that handled it; None for an unknown number."""
+        with self.database.transaction() as transaction:
+            row = transaction.row("select * from deliveries where seq = :seq", seq=seq)
+            if row is None:
+                return None
+            run = transaction.row("select * from runs where id = :run", run=row["run"])
+            return parse_delivery(row), parse_run(run) if run else None
+
+    def number_of(self, guid: str) -> int:
+        """The number of the delivery with this GUID; 0 if there is none. Reads all of them."""
+        row = self._row("select seq from deliveries where id like :name order by seq limit 1", name=f"%:{guid}")
+        return int(row["seq"]) if row else 0
+
+    def existing_ids(self, ids: Sequence[str]) -> frozenset[str]:
+        sql = "select id from deliveries where id in :ids"
+        with self.database.transaction() as transaction:
+            return frozenset(row["id"] for batch in _batches(ids) for row in transaction.rows(sql, ids=batch))
+
+    def retry(self, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
+        """Dead → waiting, with the attempts reset and due now. Returns how many."""
+        sql = (
+            "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
+            " reason = '' where state = 'dead' and seq in :seqs returning repository, priority"
+        )
+        now = self.now()
+        with self.database.transaction() as transaction:
+            retried = [row for batch in _batches(seqs) for row in transaction.rows(sql, now=now, seqs=batch)]
+            self._enqueue(transaction, [(row["repository"], Priority(row["priority"])) for row in retried])
+            if audit:
+                audit.add(transaction, len(seqs), len(retried), now)
+            return len(retried)
+
+    def drop(self, seqs: Sequence[int], why: str, audit: AuditRecord | None = None) -> int:
+        """Waiting or dead → dropped. Returns how many."""
+        sql = (
+            "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
+            " where state in ('waiting', 'dead') and seq in :seqs"
+        )
+        now = self.now()
+        with self.database.transaction() as transaction:
+            count = sum(transaction.change(sql, why=why, now=now, seqs=batch) for batch in _batches(seqs))
+            if audit:
+                audit.add(transaction, len(seqs), count, now)
+            return count
+
+    def counts(self, most: int = MAX_COUNT, of: Sequence[State] = STATES) -> Mapping[State, int]:
+        """How many deliveries are in each of these states, counted up to ``most``."""
+        # One statement, so that a delivery whose state changes meanwhile is counted once.
+        selects = (
+            f"select '{state}' as state, count(*) as many from"  # noqa: S608 (our own words)
+            f" (select 1 from deliveries where state = '{state}' limit :most) as of_{state}"
+            for state in of
+        )
+        rows = self._rows(" union all ".join(selects), most=most)
+        return {row["state"]: int(row["many"]) for row in rows}
+
+    def oldest_waiting(self) -> Instant:
+        """When the first due delivery could have begun; 0 if none is due.
+
+        Histories do not count: those of an organisation may wait for days without anything being wrong.
+        """
+        sql = (
+            "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
+            " and priority < :history order by seq limit 1"
+        )
+        row = self._row(sql, now=self.now(), history=int(Priority.HISTORY))
+        return max(int(row["received_at"]), int(row["next_at"])) if row else 0
+
+    def purge(self, before: Instant) -> int:
+        """Delete deliveries that ended before then, except dead ones. Returns how many."""
+        purged = sum(self._purge(state, before) for state in ("done", "dropped"))
+        while self._purge_runs(before) == PURGE_BATCH_ROWS:
+            time.sleep(PURGE_PAUSE)
+        with self.database.transaction() as transaction:
+            workers = "delete from heartbeats where name like :workers and said_at < :before"
+            transaction.change(workers, workers=f"{WORKER_PREFIX}%", before=before)
+            installations_in(transaction, self.now).purge(before)
+            purge_audit(transaction, before)
+        self.budgets().purge(before)
+        self.digests().purge(before)
+        add_up(self.database)
+        return purged
+
+    def _purge(self, state: State, before: Instant) -> int:
+        """Examine the oldest rows only, as long as some can go: a full scan would keep others from writing.
+
+        Rows that ended late, such as replayed ones, are skipped.
+        """
+        oldest = (
+            "select count(*) as many, max(seq) as last from"
+            " (select seq from deliveries where state = :state and seq > :after order by seq limit :many) as oldest"
+        )
+        sql = "delete from deliveries where state = :state and seq > :after and seq <= :last and finished_at < :before"
+        purged = after = 0
+        while True:
+            with self.database.transaction() as transaction:
+                row = transaction.row(oldest, state=state, after=after, many=PURGE_BATCH_ROWS)
+                if not row or not row["many"]:
+                    return purged
+                last = row["last"]
+                deleted = transaction.change(sql, state=state, after=after, last=last, before=before)
+            purged, after = purged + deleted, last
+            if not deleted or row["many"] < PURGE_BATCH_ROWS:
+                return purged
+            time.sleep(PURGE_PAUSE)
+
+    def _purge_runs(self, before: Instant) -> int:
+        sql = "delete from runs where id in (select id from runs where began < :before order by began limit :many)"
+        return self._change(sql, before=before, many=PURGE_BATCH_ROWS)
+
+    def count_up(self, values: Counters) -> None:
+        """Add to counters, which never shrink."""
+        with self.database.transaction() as transaction:
+            add_counts(transaction, values)
+        add_up(self.database)
+
+    def counters(self) -> Counters:
+        return read_counters(self.database)
+
+    def heartbeat(self, name: str, note: Note) -> None:
+        """Replace the note of a worker, the App, the clock or the resync."""
+        self._change(
+            "insert into heartbeats (name, said_at, note) values (:name, :now, :note)"
+            " on conflict (name) do update set said_at = excluded.said_at, note = excluded.note",
+            name=name,
+            now=self.now(),
+            note=to_json(dict(note)),
+        )
+
+    def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
+        """The last note under each name, and when it was written."""
+        rows = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
+        return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in rows}
+
+    def try_lead(self, name: str, seconds: float) -> bool:
+        """Try to become or stay the one process with this name, for ``seconds`` after each call."""
+        sql = (
+            "insert into heartbeats (name, said_at, note) values (:name, :now, :note) on conflict (name) do update set"
+            " said_at = excluded.said_at, note = excluded.note"
+            " where heartbeats.note = excluded.note or heartbeats.said_at < :before"
+        )
+        now = self.now()
+        note = to_json({"process": self.worker})
+        return bool(self._change(sql, name=name, now=now, note=note, before=now - round(1000 * seconds)))
+
+    def _enqueue(self, transaction: Transaction, work: Iterable[tuple[str, Priority]]) -> None:
+        """Add work for these repositories, to be done now."""
+        urgent: dict[str, Priority] = {}
+        for key, priority in work:
+            urgent[key] = min(priority, urgent.get(key, priority))
+        now = self.now()
+        unread = frozenset[str]().union(
+            *(installations_in(transaction, self.now).unread_keys(batch) for batch in _batches(list(urgent)))
+        )
+        self.queue.add(transaction, [(key, priority, now) for key, priority in urgent.items()], unread)
+
+    def _finish(
+        self,
+        transaction: Transaction,
+        lease: Lease,
+        at_least: Instant,
+        history: Instant = 0,
+        *,
+        is_unread: bool,
+        is_quick: bool = False,
+    ) -> None:
+        """End the lease: its key is due when its next unfinished delivery is, and no sooner than ``at_least``, or
+        ``history`` if that delivery only continues a history."""
+        sql = (
+            "select case when priority = :last and next_at < :history then :history"
+            " when next_at < :least then :least else next_at end as due, min(priority) as priority"
+            " from deliveries where repository = :repository and state in ('waiting', 'working')"
+            " group by 1 order by 1 limit 1"
+        )
+        latest = max(at_least, history)
+        row = transaction.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), repository=lease.key)
+        is_unread = is_unread and not lease.key.endswith("-0")  # an installation has no history
+        due, priority = (row["due"], Priority(row["priority"])) if row else (0, Priority.URGENT)
+        self.queue.finish(transaction, lease, due, priority, is_unread=is_unread, is_quick=is_quick)
+
+
+def _batches(values: Sequence[_T]) -> list[list[_T]]:
+    """Split the values into batches that fit into one statement."""
+    return [list(values[start : start + MAX_STATEMENT_VALUES]) for start in range(0, len(values), MAX_STATEMENT_VALUES)]
+
+
+def _insert(transaction: Transaction, rows: Sequence[Mapping[str, str | int]]) -> list[str]:
+    """Insert these rows; returns the new ids, in the order of arrival."""
+    groups, values = multi_row_values(rows)
+    inserted = transaction.rows(_INSERT_SQL.format(groups=groups), **values)
+    return [row["id"] for row in sorted(inserted, key=lambda row: row["seq"])]
+
+
+def _select_due(
+    transaction: Transaction, repository: RepositoryKey, now: Instant, *, with_history: bool
+) -> list[Delivery]:
+    """Return the due deliveries, with those that a dead run left; those begun too often become dead."""
+    transaction.change(
+        "update deliveries set state = 'waiting' where repository = :repository and state = 'working'",
+        repository=repository.text,
+    )
+    transaction.change(
+        "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
+        " where repository = :repository and state = 'waiting' and begun > :most",
+        why=NEVER_ENDED,
+        now=now,
+        repository=repository.text,
+        most=MAX_SOLO_ATTEMPTS,
+    )
+    rows = transaction.rows(
+        "select * from deliveries where repository = :repository and state = 'waiting' and next_at <= :now"
+        " and priority <= :last order by seq limit :most",
+        repository=repository.text,
+        now=now,
+        last=int(Priority.HISTORY if with_history else Priority.CATCH_UP),
+        most=MAX_RUN_DELIVERIES,
+    )
+    return [parse_delivery(row) for row in rows]
+
+
+def _store_results(transaction: Transaction, work: PendingWork, results: Sequence[Result], now: Instant) -> None:
+    """Store each result. A delivery without one waits again, as if its worker had died."""
+    by_seq = {each.seq: each for each in work.deliveries}
+    transaction.change_each(
+        _STORE_RESULT_SQL, [result_columns(by_seq[each.seq], each, now) for each in results if each.seq in by_seq]
+    )
+    transaction.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
+
+
+def _open_run(transaction: Transaction, work: PendingWork, worker: str) -> None:
+    transaction.change(
+        "insert into runs (id, repository, worker, began) values (:id, :repository, :worker, :began)",
+        id=work.id,
+        repository=work.repository.text,
+        worker=worker,
+        began=work.began_at,
+    )
+
+
+def _close_run(transaction: Transaction, work: PendingWork, report: RunReport, now: Instant) -> None:
+    transaction.change(
+        "update runs set ended = :now, stages = :stages, pushes = :pushes, reads = :reads, writes = :writes,"
+        " notes = :notes where id = :id",
+        now=now,
+        stages=to_json(report.stages),
+        pushes=to_json(report.pushes),
+        reads=report.reads,
+        writes=report.writes,
+        notes=to_json(report.notes),
+        id=work.id,
+    )
+
+
+def _schedule_follow_up(
+    transaction: Transaction, work: PendingWork, row: RepositoryRow, now: Instant, report: RunReport
+) -> None:
+    """Schedule another run at ``requeue_after``: move up a waiting follow-up, or else insert a new one."""
+    at = report.requeue_after
+    urgency = Priority.HISTORY if at <= now else report.urgency
+    moved = transaction.change(
+        "update deliveries set next_at = case when next_at < :at then next_at else :at end,"
+        " priority = case when priority < :urgency then priority else :urgency end"
+        " where repository = :repository and state = 'waiting' and event = :event",
+        at=at,
+        urgency=int(urgency),
+        repository=work.repository.text,
+        event=CATCH_UP_EVENT,
+    )
+    if not moved:
+        name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.repository.text}-{work.id}"
+        follow_up = Arrival(
+            name,
+            work.repository,
+            Event(CATCH_UP_EVENT),
+            name=row.name,
+            private=row.private,
+            received_at=now,
+            priority=urgency,
+        )
+        _insert(transaction, [arrival_columns(follow_up, at)])
+
+
+def _row_after_run(row: RepositoryRow, work: PendingWork, report: RunReport, now: Instant) -> RepositoryRow:
+    history = row.history
+    if report.history:
+        before = parse_estimate(row.history) or HistoryEstimate(0)
+        history = before.after(report.history, work.began_at, now).to_text()
+    elif report.is_unread is not None:
+        history = ""
+    return replace(
+        row,
+        cursor=max(row.cursor, report.cursor),
+        pushes=tuple(sorted((*row.pushes, *report.pushes)))[-MAX_STORED_PUSHES:],
+        last_run=now,
+        backoff=report.backoff,
+        is_unread=row.is_unread if report.is_unread is None else report.is_unread,
+        threads=report.threads if report.threads >= 0 else row.threads,
+        history=history,
+    )
