@@ -41,18 +41,19 @@ from bot.server.options import (
 from bot.server.organisation.guard import INDEX_UP, OrganisationGuard
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.pages import health
-from bot.server.pages.health import APP_HEARTBEAT, refresh_app_info
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.secret_files import SecretFiles
 from bot.server.spans import start_tracing, stop_tracing
 from bot.server.startup_check import OutsideChecks, StartupProblem, examine, raise_problems
 from bot.server.storage.clones import CloneCache
+from bot.server.storage.counters import CounterTable
 from bot.server.storage.database import Database, DatabaseClock
 from bot.server.storage.disk import DiskGuard
+from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import TokenCache
-from bot.server.work.rate_limiter import RateLimiter
+from bot.server.storage.tokens import TokenCache
+from bot.server.work.pushes import RateLimiter
 from bot.server.work.resync import Resync
 from bot.server.work.worker import Run, RunDependencies, Task, Worker, WorkerExit
 
@@ -335,7 +336,9 @@ def run_dependencies(
     """What the runs of a process need; ``login`` is ours at GitHub."""
     guard = None
     if options.organisation:
-        guard = OrganisationGuard(partial(_open_index, options.organisation), inbox.count_up)
+        guard = OrganisationGuard(
+            partial(_open_index, options.organisation), CounterTable(inbox.database, inbox.now).add
+        )
     return RunDependencies(
         options=options,
         inbox=inbox,
@@ -376,12 +379,12 @@ def _fetch_login(options: ServerOptions, inbox: Inbox) -> str:
     """
     try:
         with _app(options) as app:
-            return refresh_app_info(app, inbox).login
+            return Heartbeats(inbox.database, inbox.now).refresh_app(app).login
     except Unauthorised:
         raise
     except ForgeError as error:
         log.warning("could not ask GitHub about the App: %s", error)
-        slug = inbox.heartbeats().get(APP_HEARTBEAT, (0, {}))[1].get("slug")
+        slug = Heartbeats(inbox.database, inbox.now).all().get(APP_HEARTBEAT, (0, {}))[1].get("slug")
         return f"{slug}[bot]" if slug else ""
 
 

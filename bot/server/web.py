@@ -35,14 +35,16 @@ from bot.server.pages.access import Access, AccessDenied, Role
 from bot.server.pages.dead_page import DeadView, dead_page, parse_operation
 from bot.server.pages.health import CachedChecks, readiness_checks
 from bot.server.pages.status_page import DEAD_PATH, DIGESTS_PATH, delivery_page, policy, server_digest_page, status_page
+from bot.server.peers import Network, PeerShares, client_of, peer_of
 from bot.server.receive.webhook import EVENTS, MAX_SMALL_BODY, BodyBudget, WebhookRules, check_headers, guid, receive
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.scope import EXCLUDED
 from bot.server.spans import annotate, span
-from bot.server.storage.dead_letters import replay_or_drop
 from bot.server.storage.delivery_filter import DeliveryFilter
+from bot.server.storage.digests import Digests
 from bot.server.storage.inbox import Inbox
-from bot.server.work.rate_limiter import Network, PeerShares, client_of, peer_of
+from bot.server.storage.installations import Installations
+from bot.server.storage.operations import replay_or_drop
 
 HEADERS_TIMEOUT = 10.0
 """Seconds within which the headers of a request must arrive, on new and on kept connections."""
@@ -373,15 +375,18 @@ class StatusRoutes:
     def delivery(self, request: Request, _: Role) -> Response:
         inbox = self._door.inbox
         details = inbox.delivery(_parse_number(request.path_params["seq"]))
-        name = inbox.installations().repository(details[0].repository).name if details else ""
+        name = Installations(inbox.database, inbox.now).repository(details[0].repository).name if details else ""
         return _html_response(delivery_page(details, self._door.clock(), name), 200 if details else 404)
 
     def digest(self, request: Request, _: Role) -> Response:
         door, key = self._door, _parse_key(request.path_params["key"])
-        row = door.inbox.installations().repository(key) if key else None
+        row = Installations(door.inbox.database, door.inbox.now).repository(key) if key else None
         if key is None or row is None or not row.name:
             return PlainTextResponse("no such repository\n", 404, PRIVATE_HEADERS)
-        stored_digest, home = door.inbox.digests().get(key), f"{door.options.server_url}/{row.name}"
+        stored_digest, home = (
+            Digests(door.inbox.database, door.inbox.now).get(key),
+            f"{door.options.server_url}/{row.name}",
+        )
         return _html_response(
             server_digest_page(stored_digest, row.name, home, door.clock()), 200 if stored_digest else 404
         )

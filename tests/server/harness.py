@@ -16,7 +16,7 @@ from bot.server.options import ServerOptions
 from bot.server.storage.clones import CloneCache
 from bot.server.storage.disk import DiskGuard
 from bot.server.storage.inbox import Inbox
-from bot.server.work.rate_limiter import RateLimiter
+from bot.server.work.pushes import RateLimiter
 from bot.server.work.reconcile import reconcile
 from bot.server.work.worker import RunDependencies
 from tests.fakes.git_http import GitServer

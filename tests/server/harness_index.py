@@ -16,6 +16,7 @@ from bot.server.model import RepositoryKey
 from bot.server.organisation.changes import OrganisationChanges, queue_key
 from bot.server.organisation.guard import OrganisationGuard
 from bot.server.organisation.register import OrganisationRegister
+from bot.server.storage.counters import CounterTable
 from bot.server.work.dispatch import work_on
 from bot.server.work.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
@@ -42,7 +43,10 @@ class HarnessIndex:
 
     def reopen(self) -> None:
         """Open it again, as another process does."""
-        count, clock = self.harness.env.inbox.count_up, self.harness.env.clock
+        count, clock = (
+            CounterTable(self.harness.env.inbox.database, self.harness.env.inbox.now).add,
+            self.harness.env.clock,
+        )
         self.guard = OrganisationGuard(self._open, count, lambda: clock.now / 1000)
 
     def _open(self, installation: int) -> Candidates:

@@ -23,11 +23,11 @@ from bot.server import web
 from bot.server.model import WORKER_PREFIX
 from bot.server.options import ServerOptions
 from bot.server.pages import health
-from bot.server.pages.health import APP_HEARTBEAT
 from bot.server.processes import open_inbox
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.storage.database import machine_clock as clock
+from bot.server.storage.heartbeats import APP_HEARTBEAT
 from bot.server.storage.inbox import Inbox
 from bot.server.web import WebContext, create_app
 from tests.ports import free_port

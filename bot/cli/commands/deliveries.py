@@ -134,7 +134,7 @@ def _lines(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _operate(inbox: Inbox, args: argparse.Namespace) -> object:
-    from bot.server.storage.dead_letters import Operation, replay_or_drop
+    from bot.server.storage.operations import Operation, replay_or_drop
 
     selection = args.numbers or _filter(args)
     record = replay_or_drop(inbox, Operation(args.action, _operator(), selection, args.why or ""))

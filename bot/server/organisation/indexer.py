@@ -23,6 +23,7 @@ from bot.server.model import Lease, RepositoryKey
 from bot.server.organisation.changed_threads import thread_numbers
 from bot.server.organisation.changes import MAX_ROW_THREADS, IndexChange, OrganisationChanges
 from bot.server.organisation.guard import COOLDOWN_SECONDS, GuardedCandidates
+from bot.server.storage.installations import Installations
 from bot.server.work.reconcile import repository_site
 from bot.server.work.run_log import RunLog
 from bot.server.work.worker import RunDependencies
@@ -144,7 +145,9 @@ class OrganisationIndexer:
         self._changes.mark_done(changes)
 
     def _is_included(self, repository: RepositoryKey) -> bool:
-        return self._run.options.scope.includes(self._run.inbox.installations().repository(repository).name)
+        return self._run.options.scope.includes(
+            Installations(self._run.inbox.database, self._run.inbox.now).repository(repository).name
+        )
 
 
 def all_thread_numbers(memory: Memory) -> list[int]:

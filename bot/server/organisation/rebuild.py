@@ -19,6 +19,7 @@ from bot.server.log import run_guarded
 from bot.server.model import Lease, RepositoryKey
 from bot.server.organisation.changes import OrganisationChanges, queue_key
 from bot.server.organisation.indexer import open_memory
+from bot.server.storage.installations import Installations
 from bot.server.work.worker import RENEWAL_INTERVAL, RunDependencies
 
 ACQUIRE_INTERVAL = 1.0
@@ -86,7 +87,7 @@ def _read_threads(
                 yield thread
             progress.repositories += 1
         except PrecedentError as error:
-            name = run.inbox.installations().repository(key).name or key.text
+            name = Installations(run.inbox.database, run.inbox.now).repository(key).name or key.text
             progress.unread[key] = (name, str(error))
         if lost.is_set():
             raise WorldError("another process has started writing to this index: run the command again")

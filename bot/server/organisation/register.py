@@ -19,7 +19,7 @@ from bot.organisation.scope import OrganisationRepository, Share
 from bot.server.model import Arrival, Priority, RepositoryKey
 from bot.server.storage.database import Row, Transaction, Value
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import installations_in, parse_repository
+from bot.server.storage.installations import Installations, parse_repository
 
 INTERNAL_APP_ID = "0"
 """Stands for the App in the ids of these deliveries: no App of GitHub's has this number."""
@@ -64,7 +64,7 @@ class OrganisationRegister:
         """Store the state of an installation. One that comes back has every comment checked: while it was away,
         no events came, and waiting deliveries were dropped."""
         with self._inbox.database.transaction() as transaction:
-            installations = installations_in(transaction, self._inbox.now)
+            installations = Installations(transaction, self._inbox.now)
             before = installations.state(installation)
             installations.store_installation(installation, account, state)
             if state == "active" and before != "active":
@@ -90,7 +90,7 @@ class OrganisationRegister:
             if before and (before.name, before.private) == (name, private) and not is_back and not is_other:
                 return
             self._lock_keys(transaction, repository)
-            installations_in(transaction, self._inbox.now).store_repository(
+            Installations(transaction, self._inbox.now).store_repository(
                 repository, name, private=private, visibility=visibility
             )
             if is_back or is_other or is_renamed:
@@ -111,7 +111,7 @@ class OrganisationRegister:
         with self._inbox.database.transaction() as transaction:
             self._lock_keys(transaction, repository)
             row = _find_row(transaction, repository)
-            dropped = installations_in(transaction, self._inbox.now).mark_gone(repository, why)
+            dropped = Installations(transaction, self._inbox.now).mark_gone(repository, why)
             if row and row["state"] != "gone":
                 self._requeue_comments(transaction, _related_comments(transaction, repository))
         return dropped
@@ -146,7 +146,7 @@ class OrganisationRegister:
                 after = replace(before, shares=tuple(bound), people=tuple(people), is_sharing=True)
             if after != before:
                 self._lock_keys(transaction, repository)
-                installations_in(transaction, self._inbox.now).store_settings(
+                Installations(transaction, self._inbox.now).store_settings(
                     repository, after.shares, after.people, sharing=after.is_sharing
                 )
                 if (before.agreed, before.people) != (after.agreed, after.people):
@@ -162,7 +162,7 @@ class OrganisationRegister:
             for before in map(parse_repository, waiting if is_free else ()):
                 bound = tuple(share.bound_to(repository.number, name) for share in before.shares)
                 if bound != before.shares:
-                    installations_in(transaction, self._inbox.now).store_settings(
+                    Installations(transaction, self._inbox.now).store_settings(
                         before.repository, bound, before.people, sharing=before.is_sharing
                     )
 

@@ -6,26 +6,19 @@ The server is ready while it can store deliveries: once stored, they can wait fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
 from bot.errors import WorldError
-from bot.github.app import App, AppInfo
-from bot.github.errors import Unauthorised
-from bot.server.model import WORKER_PREFIX, Instant, Note
+from bot.server.model import WORKER_PREFIX, Instant
 from bot.server.options import ServerOptions
 from bot.server.storage.disk import describe_free_space
+from bot.server.storage.heartbeats import APP_HEARTBEAT, OBSTACLE, WORKER_TIMEOUT, Heartbeats, LastNotes, live_workers
 from bot.server.storage.inbox import Inbox
 
 RECEIVER_HEARTBEAT = "receiver"
 """The heartbeat that proves that the database accepts writes."""
-
-APP_HEARTBEAT = "app"
-"""The heartbeat of the last request as the App: ``ahead``, seconds of GitHub's clock before ours; ``fault``, if any."""
-
-WORKER_TIMEOUT = 30_000
-"""Milliseconds without a heartbeat after which a worker counts as dead."""
 
 MAX_CONFIRMATION_AGE = 2 * 3_600_000
 """Milliseconds after which GitHub's last answer to the App is too old."""
@@ -36,11 +29,7 @@ MAX_CLOCK_SKEW_SECONDS = 30
 MAX_QUEUE_WAIT = 2 * 3_600_000
 """Milliseconds after which a due delivery is overdue: retries and rate limits take an hour and a half."""
 
-OBSTACLE = "obstacle"
-"""The field in a worker's heartbeats: why it begins no run."""
-
 log = logging.getLogger(__name__)
-Heartbeats = Mapping[str, tuple[Instant, Note]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +49,14 @@ def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list
     """Run all checks: queue, disk, clock, token, workers, in this order. Never raises."""
     queue = _queue(inbox, options, now)
     try:
-        heartbeats = inbox.heartbeats()
+        heartbeats = Heartbeats(inbox.database, inbox.now).all()
     except WorldError:
         unknown = "unknown while the database is unavailable"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
     return [queue, _disk(options), _clock(heartbeats), _token(heartbeats, now, options), _workers(heartbeats, now)]
 
 
-def live_workers(heartbeats: Heartbeats, now: Instant) -> list[str]:
-    """Return the names of live workers, without their prefix."""
-    return sorted(
-        name.removeprefix(WORKER_PREFIX)
-        for name, (at, _note) in heartbeats.items()
-        if name.startswith(WORKER_PREFIX) and now - at <= WORKER_TIMEOUT
-    )
-
-
-def obstacles(heartbeats: Heartbeats, now: Instant) -> list[str]:
+def obstacles(heartbeats: LastNotes, now: Instant) -> list[str]:
     """Why live workers begin no run, for each that does not."""
     notes = (heartbeats[f"{WORKER_PREFIX}{name}"][1] for name in live_workers(heartbeats, now))
     return [str(note[OBSTACLE]) for note in notes if note.get(OBSTACLE)]
@@ -97,7 +77,7 @@ def _waiting(inbox: Inbox, options: ServerOptions) -> int:
 def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
     try:
         waiting, oldest = _waiting(inbox, options), inbox.oldest_waiting()
-        inbox.heartbeat(RECEIVER_HEARTBEAT, {})
+        Heartbeats(inbox.database, inbox.now).store(RECEIVER_HEARTBEAT, {})
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:
@@ -118,7 +98,7 @@ def _disk(options: ServerOptions) -> Check:
     return Check("disk", has_room, line, stores=has_room)
 
 
-def _clock(heartbeats: Heartbeats) -> Check:
+def _clock(heartbeats: LastNotes) -> Check:
     ahead = heartbeats[APP_HEARTBEAT][1].get("ahead") if APP_HEARTBEAT in heartbeats else None
     if not isinstance(ahead, int):
         return Check("clock", True, "not compared with GitHub's yet")
@@ -127,7 +107,7 @@ def _clock(heartbeats: Heartbeats) -> Check:
     return Check("clock", True, f"within {max(1, abs(ahead))} s of GitHub's")
 
 
-def _token(heartbeats: Heartbeats, now: Instant, options: ServerOptions) -> Check:
+def _token(heartbeats: LastNotes, now: Instant, options: ServerOptions) -> Check:
     if APP_HEARTBEAT not in heartbeats:
         return Check("token", False, "GitHub has not confirmed the App yet: check a worker's log")
     at, note = heartbeats[APP_HEARTBEAT]
@@ -140,7 +120,7 @@ def _token(heartbeats: Heartbeats, now: Instant, options: ServerOptions) -> Chec
     return Check("token", True, f"authenticated as {note.get('slug') or 'the App'}")
 
 
-def _workers(heartbeats: Heartbeats, now: Instant) -> Check:
+def _workers(heartbeats: LastNotes, now: Instant) -> Check:
     count = len(live_workers(heartbeats, now))
     if not count:
         return Check("workers", False, "none is running: deliveries are kept until one starts")
@@ -186,14 +166,3 @@ class CachedChecks:
         for name in self._reported.keys() - problems.keys():
             log.warning("check passes again: %s", name)
         self._reported = problems
-
-
-def refresh_app_info(app: App, inbox: Inbox) -> AppInfo:
-    """Ask GitHub about the App, and store the answer for all processes. Raises ForgeError, WorldError."""
-    try:
-        info = app.about()
-    except Unauthorised as error:
-        inbox.heartbeat(APP_HEARTBEAT, {**inbox.heartbeats().get(APP_HEARTBEAT, (0, {}))[1], "fault": str(error)})
-        raise
-    inbox.heartbeat(APP_HEARTBEAT, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
-    return info

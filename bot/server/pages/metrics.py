@@ -19,9 +19,12 @@ from bot.github.errors import EVENT_LIMITS
 from bot.server.model import WORKER_PREFIX, Counters, Instant
 from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import INDEX_UP, SEARCHES_METRIC
-from bot.server.pages.health import live_workers, obstacles
+from bot.server.pages.health import obstacles
+from bot.server.storage.budgets import Budgets
+from bot.server.storage.counters import BUCKETS, CounterTable
+from bot.server.storage.heartbeats import Heartbeats, live_workers
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.inbox_rows import BUCKETS
+from bot.server.storage.installations import Installations
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 DELIVERIES_METRIC = "precedent_deliveries_total"
@@ -74,7 +77,7 @@ class _Page(Collector):
 
 
 def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
-    totals = inbox.counters()
+    totals = CounterTable(inbox.database, inbox.now).read()
     yield from (_counter(name, totals) for name in COUNTERS)
     yield _stage_histogram(totals)
     jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state, counted up to 100,000", labels=["state"])
@@ -83,7 +86,7 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     yield jobs
     oldest = inbox.oldest_waiting()
     yield _gauge("oldest_waiting_seconds", "Age of the oldest due delivery", (now - oldest) / 1000 if oldest else 0)
-    heartbeats = inbox.heartbeats()
+    heartbeats = Heartbeats(inbox.database, inbox.now).all()
     yield _gauge("workers", "Running workers", len(live_workers(heartbeats, now)))
     yield _gauge(
         "blocked_workers", "Running workers that begin no runs for want of disk", len(obstacles(heartbeats, now))
@@ -91,14 +94,14 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     yield _gauge(
         "paused_installations",
         "Installations that wait for a rate limit to end",
-        inbox.installations().count_paused(EVENT_LIMITS),
+        Installations(inbox.database, inbox.now).count_paused(EVENT_LIMITS),
     )
     left = GaugeMetricFamily(
         "precedent_api_requests_left",
         "Fewest requests (core) or points (graphql) of GitHub's API left in this hour for any installation",
         labels=["resource"],
     )
-    for scarcest in inbox.budgets().scarcest():
+    for scarcest in Budgets(inbox.database, inbox.now).scarcest():
         left.add_metric([scarcest.resource], scarcest.left)
     yield left
     yield from _organisation_gauges(inbox, now)
@@ -110,7 +113,7 @@ def _organisation_gauges(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     if backlog is None:
         return
     count, oldest = backlog
-    heartbeats = inbox.heartbeats()
+    heartbeats = Heartbeats(inbox.database, inbox.now).all()
     states = [int(heartbeats[f"{WORKER_PREFIX}{name}"][1].get(INDEX_UP, 1)) for name in live_workers(heartbeats, now)]
     yield _gauge("organisation_up", "1 if the organisation's index answers all workers, else 0", min(states, default=1))
     yield _gauge("organisation_waiting", "Changes waiting to be applied to the organisation's index", count)

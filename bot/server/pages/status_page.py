@@ -28,10 +28,12 @@ from bot.server.model import (
 from bot.server.pages.health import Check
 from bot.server.pages.repository_list import RepositoryStatus, repository_list
 from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
-from bot.server.storage.budgets import ScarcestLimit
+from bot.server.storage.budgets import Budgets, ScarcestLimit
+from bot.server.storage.counters import CounterTable
 from bot.server.storage.delivery_filter import DeliveryFilter
-from bot.server.storage.digests import SectionNumbers, StoredDigest
+from bot.server.storage.digests import Digests, SectionNumbers, StoredDigest
 from bot.server.storage.inbox import Inbox
+from bot.server.storage.installations import Installations
 
 PAGE_SIZE = 25
 """Deliveries per page."""
@@ -84,17 +86,22 @@ def status_page(
         state=selection.state, repository=selection.repository, before=selection.before, limit=PAGE_SIZE + 1
     )
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
-    repositories = sorted(inbox.installations().repositories(), key=lambda row: (-row.last_run, row.name))
+    repositories = sorted(
+        Installations(inbox.database, inbox.now).repositories(), key=lambda row: (-row.last_run, row.name)
+    )
     names = {row.repository: row.name for row in repositories}
-    left, digests = inbox.budgets().remaining(CORE), inbox.digests().repositories()
+    left, digests = (
+        Budgets(inbox.database, inbox.now).remaining(CORE),
+        Digests(inbox.database, inbox.now).repositories(),
+    )
     values: Values = {
         "state": _state(checks, counts),
         "headline": _headline(checks, counts),
         "lead": _lead(repositories, counts),
         "checks": checks,
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
-        "limits": _limits(inbox.budgets().scarcest()),
-        "said": _answer_summary(inbox.counters()),
+        "limits": _limits(Budgets(inbox.database, inbox.now).scarcest()),
+        "said": _answer_summary(CounterTable(inbox.database, inbox.now).read()),
         "filters": _filters(selection, counts),
         "filtered": _current_filter(selection, repositories),
         "entries": [_entry(row, now, names.get(row.repository, "")) for row in rows[:PAGE_SIZE]],
@@ -107,7 +114,9 @@ def status_page(
                 now,
                 has_digest=each.row.repository.text in digests,
             )
-            for each in repository_list(repositories[:MAX_REPOSITORIES], inbox.installations(), scope, now)
+            for each in repository_list(
+                repositories[:MAX_REPOSITORIES], Installations(inbox.database, inbox.now), scope, now
+            )
         ],
         "more": max(0, len(repositories) - MAX_REPOSITORIES),
     }

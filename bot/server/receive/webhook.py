@@ -34,8 +34,8 @@ from bot.github.events import (
     sender_of,
 )
 from bot.server.model import Arrival, DroppedDelivery, Instant, Priority, Refused, RepositoryKey
+from bot.server.peers import PeerShares
 from bot.server.scope import ALL_REPOSITORIES, EXCLUDED, RepositoryScope
-from bot.server.work.rate_limiter import PeerShares
 
 BODY_TIMEOUT = 10.0
 """Seconds for a body; GitHub gives up a delivery after ten seconds."""

@@ -15,6 +15,7 @@ from bot.errors import WorldError
 from bot.server.delivery_context import delivery_fields
 from bot.server.log import catch_error, log_fields, run_guarded
 from bot.server.model import Arrival, ReceiveQueueFull
+from bot.server.storage.counters import CounterTable
 from bot.server.storage.inbox import Inbox
 
 MAX_GROUP = 32
@@ -160,7 +161,7 @@ class GroupCommitWriter:
             counts, self._pending_counts = self._pending_counts, {}
         try:
             if counts:
-                self._inbox.count_up(counts)
+                CounterTable(self._inbox.database, self._inbox.now).add(counts)
         except WorldError:
             for (name, labels), much in counts.items():
                 self.count(name, labels, much)

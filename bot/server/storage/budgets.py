@@ -56,7 +56,7 @@ class Budgets(DatabasePart):
             for resource, rate in sorted(rates.items())
             if rate.ends and rate.ends.timestamp() <= latest
         ]
-        with self._transaction() as transaction:
+        with self._database.transaction() as transaction:
             transaction.change_each(_STORE_SQL, rows)
 
     def rates(self, installation: int) -> Rates:

@@ -1,11 +1,8 @@
-"""The inbox: stores deliveries, the order to handle them in, and their results."""
+"""The inbox: stores deliveries, their leases and their results."""
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import takewhile
 from typing import TypeVar
@@ -16,13 +13,10 @@ from bot.server.model import (
     HOUR,
     MAX_COUNT,
     STATES,
-    WORKER_PREFIX,
     Arrival,
-    Counters,
     Delivery,
     Instant,
     Lease,
-    Note,
     PendingWork,
     Priority,
     RepositoryKey,
@@ -33,30 +27,24 @@ from bot.server.model import (
     State,
 )
 from bot.server.organisation.changes import note_run
-from bot.server.pages.repository_list import HistoryEstimate, parse_estimate
-from bot.server.storage.audit import AuditRecord, purge_audit
 from bot.server.storage.budgets import Budgets
-from bot.server.storage.counters import add_counts, add_up, read_counters
-from bot.server.storage.database import SCHEMA_HEARTBEAT, Database, DatabasePart, Transaction, to_json
+from bot.server.storage.counters import add_counts, run_counters
+from bot.server.storage.database import Database, Transaction
 from bot.server.storage.delivery_filter import DeliveryFilter, select_deliveries
-from bot.server.storage.digests import Digests
 from bot.server.storage.inbox_rows import (
     MAX_SOLO_ATTEMPTS,
     NEVER_ENDED,
     arrival_columns,
     multi_row_values,
     parse_delivery,
-    parse_run,
     result_columns,
-    run_counters,
 )
-from bot.server.storage.installations import Installations, installations_in
+from bot.server.storage.installations import Installations
 from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue
+from bot.server.storage.runs import close_run, open_run, parse_run, row_after_run
 
 MAX_RUN_DELIVERIES = 50
 """Maximum number of deliveries in one run."""
-
-MAX_STORED_PUSHES = 6
 
 HANG_PAUSE = HOUR
 """Milliseconds until the next run of a repository whose run hung: it may end a worker, but no other one soon."""
@@ -65,12 +53,6 @@ HUNG_TWICE = "its run hung twice"
 
 MAX_STATEMENT_VALUES = 500
 """Maximum number of values in one statement."""
-
-PURGE_BATCH_ROWS = 500
-"""Rows that one transaction of a purge examines, so that others do not wait long."""
-
-PURGE_PAUSE = 0.02
-"""Seconds between two such transactions: SQLite would let the next one overtake those that already wait."""
 
 _T = TypeVar("_T", int, str)
 _INSERT_SQL = (
@@ -84,7 +66,7 @@ _STORE_RESULT_SQL = (
 )
 
 
-class Inbox(DatabasePart):
+class Inbox:
     """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
 
     ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most ``histories``
@@ -94,8 +76,8 @@ class Inbox(DatabasePart):
     def __init__(
         self, database: Database, worker: str, now: Callable[[], Instant], histories: int = MAX_HISTORIES
     ) -> None:
-        super().__init__(database.transaction, now)
         self.database = database
+        self.now = now
         self.queue = WorkQueue(database, now, histories)
         self.worker = worker
 
@@ -113,7 +95,7 @@ class Inbox(DatabasePart):
     def put_within(self, transaction: Transaction, arrivals: Mapping[str, Arrival]) -> list[str]:
         """Store these deliveries, by id, in a transaction of the caller. Returns the new ids."""
         new_ids = _insert(transaction, [arrival_columns(arrival) for arrival in arrivals.values()])
-        self._enqueue(transaction, [(arrivals[name].repository.text, arrivals[name].priority) for name in new_ids])
+        self.enqueue(transaction, [(arrivals[name].repository.text, arrivals[name].priority) for name in new_ids])
         return new_ids
 
     def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
@@ -128,7 +110,7 @@ class Inbox(DatabasePart):
         with self.database.transaction() as transaction:
             if not self.queue.lock(transaction, lease):
                 return None
-            installations = installations_in(transaction, self.now)
+            installations = Installations(transaction, self.now)
             row = installations.repository(repository)
             resume_at = max(installations.paused_until(repository.installation, EVENT_LIMITS), earliest(row.pushes))
             history = installations.paused_until(repository.installation, HISTORY_LIMITS)
@@ -149,7 +131,7 @@ class Inbox(DatabasePart):
             )
             installations.record_work(repository, taken[0].name, private=taken[0].private)
             work = PendingWork(lease, repository, tuple(taken), now)
-            _open_run(transaction, work, self.worker)
+            open_run(transaction, work, self.worker)
         return work
 
     def give_back(self, lease: Lease, seconds: float) -> None:
@@ -169,20 +151,20 @@ class Inbox(DatabasePart):
         with self.database.transaction() as transaction:
             if not self.queue.lock(transaction, work.lease):
                 return False
-            installations = installations_in(transaction, self.now)
+            installations = Installations(transaction, self.now)
             _store_results(transaction, work, results, now)
             before = installations.repository(work.repository)
-            row = _row_after_run(before, work, report, now)
+            row = row_after_run(before, work, report, now)
             installations.store_run_state(row)
             note_run(transaction, work, row, report, before.last_run, now)
-            _close_run(transaction, work, report, now)
+            close_run(transaction, work, report, now)
             if report.requeue_after:
                 _schedule_follow_up(transaction, work, row, now, report)
             is_quick = now - work.began_at < SLOW_RUN
             self._finish(transaction, work.lease, now, is_unread=row.is_unread, is_quick=is_quick)
             add_counts(transaction, run_counters(results, report))
             # Last, because other runs of the installation write the same rows.
-            Budgets(lambda: nullcontext(transaction), self.now).store(work.repository.installation, report.rates)
+            Budgets(transaction, self.now).store(work.repository.installation, report.rates)
         return True
 
     def blame(self, lease: Lease) -> None:
@@ -210,17 +192,9 @@ class Inbox(DatabasePart):
             "update deliveries set begun = 0 where state = 'working' and run in"
             " (select lease from queue where owner = :owner and owner <> '')"
         )
-        self._change(sql, owner=self.worker)
+        with self.database.transaction() as transaction:
+            transaction.change(sql, owner=self.worker)
         return self.queue.release(self.worker)
-
-    def installations(self) -> Installations:
-        return Installations(self.database.transaction, self.now)
-
-    def budgets(self) -> Budgets:
-        return Budgets(self.database.transaction, self.now)
-
-    def digests(self) -> Digests:
-        return Digests(self.database.transaction, self.now)
 
     def deliveries(
         self, *, state: State | None = None, repository: RepositoryKey | None = None, before: int = 0, limit: int = 50
@@ -240,40 +214,15 @@ class Inbox(DatabasePart):
 
     def number_of(self, guid: str) -> int:
         """The number of the delivery with this GUID; 0 if there is none. Reads all of them."""
-        row = self._row("select seq from deliveries where id like :name order by seq limit 1", name=f"%:{guid}")
+        sql = "select seq from deliveries where id like :name order by seq limit 1"
+        with self.database.transaction() as transaction:
+            row = transaction.row(sql, name=f"%:{guid}")
         return int(row["seq"]) if row else 0
 
     def existing_ids(self, ids: Sequence[str]) -> frozenset[str]:
         sql = "select id from deliveries where id in :ids"
         with self.database.transaction() as transaction:
-            return frozenset(row["id"] for batch in _batches(ids) for row in transaction.rows(sql, ids=batch))
-
-    def retry(self, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
-        """Dead → waiting, with the attempts reset and due now. Returns how many."""
-        sql = (
-            "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
-            " reason = '' where state = 'dead' and seq in :seqs returning repository, priority"
-        )
-        now = self.now()
-        with self.database.transaction() as transaction:
-            retried = [row for batch in _batches(seqs) for row in transaction.rows(sql, now=now, seqs=batch)]
-            self._enqueue(transaction, [(row["repository"], Priority(row["priority"])) for row in retried])
-            if audit:
-                audit.add(transaction, len(seqs), len(retried), now)
-            return len(retried)
-
-    def drop(self, seqs: Sequence[int], why: str, audit: AuditRecord | None = None) -> int:
-        """Waiting or dead → dropped. Returns how many."""
-        sql = (
-            "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
-            " where state in ('waiting', 'dead') and seq in :seqs"
-        )
-        now = self.now()
-        with self.database.transaction() as transaction:
-            count = sum(transaction.change(sql, why=why, now=now, seqs=batch) for batch in _batches(seqs))
-            if audit:
-                audit.add(transaction, len(seqs), count, now)
-            return count
+            return frozenset(row["id"] for batch in batches(ids) for row in transaction.rows(sql, ids=batch))
 
     def counts(self, most: int = MAX_COUNT, of: Sequence[State] = STATES) -> Mapping[State, int]:
         """How many deliveries are in each of these states, counted up to ``most``."""
@@ -283,7 +232,8 @@ class Inbox(DatabasePart):
             f" (select 1 from deliveries where state = '{state}' limit :most) as of_{state}"
             for state in of
         )
-        rows = self._rows(" union all ".join(selects), most=most)
+        with self.database.transaction() as transaction:
+            rows = transaction.rows(" union all ".join(selects), most=most)
         return {row["state"]: int(row["many"]) for row in rows}
 
     def oldest_waiting(self) -> Instant:
@@ -295,94 +245,18 @@ class Inbox(DatabasePart):
             "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
             " and priority < :history order by seq limit 1"
         )
-        row = self._row(sql, now=self.now(), history=int(Priority.HISTORY))
+        with self.database.transaction() as transaction:
+            row = transaction.row(sql, now=self.now(), history=int(Priority.HISTORY))
         return max(int(row["received_at"]), int(row["next_at"])) if row else 0
 
-    def purge(self, before: Instant) -> int:
-        """Delete deliveries that ended before then, except dead ones. Returns how many."""
-        purged = sum(self._purge(state, before) for state in ("done", "dropped"))
-        while self._purge_runs(before) == PURGE_BATCH_ROWS:
-            time.sleep(PURGE_PAUSE)
-        with self.database.transaction() as transaction:
-            workers = "delete from heartbeats where name like :workers and said_at < :before"
-            transaction.change(workers, workers=f"{WORKER_PREFIX}%", before=before)
-            installations_in(transaction, self.now).purge(before)
-            purge_audit(transaction, before)
-        self.budgets().purge(before)
-        self.digests().purge(before)
-        add_up(self.database)
-        return purged
-
-    def _purge(self, state: State, before: Instant) -> int:
-        """Examine the oldest rows only, as long as some can go: a full scan would keep others from writing.
-
-        Rows that ended late, such as replayed ones, are skipped.
-        """
-        oldest = (
-            "select count(*) as many, max(seq) as last from"
-            " (select seq from deliveries where state = :state and seq > :after order by seq limit :many) as oldest"
-        )
-        sql = "delete from deliveries where state = :state and seq > :after and seq <= :last and finished_at < :before"
-        purged = after = 0
-        while True:
-            with self.database.transaction() as transaction:
-                row = transaction.row(oldest, state=state, after=after, many=PURGE_BATCH_ROWS)
-                if not row or not row["many"]:
-                    return purged
-                last = row["last"]
-                deleted = transaction.change(sql, state=state, after=after, last=last, before=before)
-            purged, after = purged + deleted, last
-            if not deleted or row["many"] < PURGE_BATCH_ROWS:
-                return purged
-            time.sleep(PURGE_PAUSE)
-
-    def _purge_runs(self, before: Instant) -> int:
-        sql = "delete from runs where id in (select id from runs where began < :before order by began limit :many)"
-        return self._change(sql, before=before, many=PURGE_BATCH_ROWS)
-
-    def count_up(self, values: Counters) -> None:
-        """Add to counters, which never shrink."""
-        with self.database.transaction() as transaction:
-            add_counts(transaction, values)
-        add_up(self.database)
-
-    def counters(self) -> Counters:
-        return read_counters(self.database)
-
-    def heartbeat(self, name: str, note: Note) -> None:
-        """Replace the note of a worker, the App, the clock or the resync."""
-        self._change(
-            "insert into heartbeats (name, said_at, note) values (:name, :now, :note)"
-            " on conflict (name) do update set said_at = excluded.said_at, note = excluded.note",
-            name=name,
-            now=self.now(),
-            note=to_json(dict(note)),
-        )
-
-    def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
-        """The last note under each name, and when it was written."""
-        rows = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
-        return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in rows}
-
-    def try_lead(self, name: str, seconds: float) -> bool:
-        """Try to become or stay the one process with this name, for ``seconds`` after each call."""
-        sql = (
-            "insert into heartbeats (name, said_at, note) values (:name, :now, :note) on conflict (name) do update set"
-            " said_at = excluded.said_at, note = excluded.note"
-            " where heartbeats.note = excluded.note or heartbeats.said_at < :before"
-        )
-        now = self.now()
-        note = to_json({"process": self.worker})
-        return bool(self._change(sql, name=name, now=now, note=note, before=now - round(1000 * seconds)))
-
-    def _enqueue(self, transaction: Transaction, work: Iterable[tuple[str, Priority]]) -> None:
+    def enqueue(self, transaction: Transaction, work: Iterable[tuple[str, Priority]]) -> None:
         """Add work for these repositories, to be done now."""
         urgent: dict[str, Priority] = {}
         for key, priority in work:
             urgent[key] = min(priority, urgent.get(key, priority))
         now = self.now()
         unread = frozenset[str]().union(
-            *(installations_in(transaction, self.now).unread_keys(batch) for batch in _batches(list(urgent)))
+            *(Installations(transaction, self.now).unread_keys(batch) for batch in batches(list(urgent)))
         )
         self.queue.add(transaction, [(key, priority, now) for key, priority in urgent.items()], unread)
 
@@ -411,7 +285,7 @@ class Inbox(DatabasePart):
         self.queue.finish(transaction, lease, due, priority, is_unread=is_unread, is_quick=is_quick)
 
 
-def _batches(values: Sequence[_T]) -> list[list[_T]]:
+def batches(values: Sequence[_T]) -> list[list[_T]]:
     """Split the values into batches that fit into one statement."""
     return [list(values[start : start + MAX_STATEMENT_VALUES]) for start in range(0, len(values), MAX_STATEMENT_VALUES)]
 
@@ -459,30 +333,6 @@ def _store_results(transaction: Transaction, work: PendingWork, results: Sequenc
     transaction.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
 
 
-def _open_run(transaction: Transaction, work: PendingWork, worker: str) -> None:
-    transaction.change(
-        "insert into runs (id, repository, worker, began) values (:id, :repository, :worker, :began)",
-        id=work.id,
-        repository=work.repository.text,
-        worker=worker,
-        began=work.began_at,
-    )
-
-
-def _close_run(transaction: Transaction, work: PendingWork, report: RunReport, now: Instant) -> None:
-    transaction.change(
-        "update runs set ended = :now, stages = :stages, pushes = :pushes, reads = :reads, writes = :writes,"
-        " notes = :notes where id = :id",
-        now=now,
-        stages=to_json(report.stages),
-        pushes=to_json(report.pushes),
-        reads=report.reads,
-        writes=report.writes,
-        notes=to_json(report.notes),
-        id=work.id,
-    )
-
-
 def _schedule_follow_up(
     transaction: Transaction, work: PendingWork, row: RepositoryRow, now: Instant, report: RunReport
 ) -> None:
@@ -510,22 +360,3 @@ def _schedule_follow_up(
             priority=urgency,
         )
         _insert(transaction, [arrival_columns(follow_up, at)])
-
-
-def _row_after_run(row: RepositoryRow, work: PendingWork, report: RunReport, now: Instant) -> RepositoryRow:
-    history = row.history
-    if report.history:
-        before = parse_estimate(row.history) or HistoryEstimate(0)
-        history = before.after(report.history, work.began_at, now).to_text()
-    elif report.is_unread is not None:
-        history = ""
-    return replace(
-        row,
-        cursor=max(row.cursor, report.cursor),
-        pushes=tuple(sorted((*row.pushes, *report.pushes)))[-MAX_STORED_PUSHES:],
-        last_run=now,
-        backoff=report.backoff,
-        is_unread=row.is_unread if report.is_unread is None else report.is_unread,
-        threads=report.threads if report.threads >= 0 else row.threads,
-        history=history,
-    )

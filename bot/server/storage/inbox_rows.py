@@ -1,4 +1,4 @@
-"""Converts rows of the inbox's tables to values and back, and counts what a run did."""
+"""Converts rows of deliveries to values and back."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bot.domain.thread_json import storable
 from bot.github.events import Event
-from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, Result, RunReport, RunRow
-from bot.server.scope import EXCLUDED
+from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, Result
 from bot.server.storage.database import Row, to_json
 
 
@@ -88,21 +87,6 @@ def _event(row: Row) -> Event:
     )
 
 
-def parse_run(row: Row) -> RunRow:
-    return RunRow(
-        id=row["id"],
-        repository=RepositoryKey.of(row["repository"]),
-        worker=row["worker"],
-        began=row["began"],
-        ended=row["ended"],
-        stages=tuple((stage, seconds) for stage, seconds in json.loads(row["stages"])),
-        pushes=tuple(json.loads(row["pushes"])),
-        reads=row["reads"],
-        writes=row["writes"],
-        notes=tuple(json.loads(row["notes"])),
-    )
-
-
 def multi_row_values(rows: Sequence[Mapping[str, str | int]]) -> tuple[str, dict[str, str | int]]:
     """``(:id_0, …), (:id_1, …)`` for an insert of several rows, and the values by these names."""
     names = list(rows[0])
@@ -114,88 +98,3 @@ MAX_SOLO_ATTEMPTS = 5
 """How often a delivery may begin alone without ending. One that began together with others may be innocent."""
 
 NEVER_ENDED = f"it was begun alone {MAX_SOLO_ATTEMPTS} times and never ended"
-
-BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Upper bounds in seconds of the histogram of stages; one more bucket holds all longer ones."""
-
-REASONS = (
-    "memory has something to show",
-    "nothing in memory is close enough",
-    "memory holds no older issue",
-    "nothing was due",
-    "the comment already says that",
-    "the comment was already posted",
-    "it was handled together with a later delivery",
-    "the event was processed",
-    "somebody switched it off on this issue",
-    "a person deleted the comment",
-    "a person edited the comment",
-    "it is already closed",
-    "the conversation is locked",
-    "its author is a bot or ignored",
-    "its author asked to be left alone",
-    "it carries an ignored label",
-    "pull requests are not answered",
-    "the mode is off",
-    "the daily limit of comments is reached",
-    "asked to search",
-    "asked about an issue",
-    "asked what was decided",
-    "asked for the commands",
-    "the request names no issue",
-    "an issue was marked as unrelated",
-    "an issue was marked as the same",
-    "an issue was marked as different",
-    "an issue was named as the original",
-    "switched off on this issue",
-    "switched on again on this issue",
-    "asked for a new answer",
-    "the issue was forgotten",
-    "it showed an issue that was forgotten",
-    "only an administrator of the repository may ask for that",
-    "the account has used up its questions for this hour",
-    "only its author or people with write access may ask for that",
-    "the request was not understood",
-    "GitHub accepts no comment here",
-    "the token may not do this",
-    "the App is active",
-    "the App is no longer installed there",
-    "the App is suspended there",
-    "the App can no longer see this repository",
-    "the repository was deleted",
-    "the repository went to another account",
-    EXCLUDED,
-    NEVER_ENDED,
-    "its run hung twice",
-)
-"""An answer's reason is counted under the entry it starts with, or else under "other"."""
-
-
-def run_counters(results: Sequence[Result], report: RunReport) -> dict[tuple[str, tuple[str, ...]], float]:
-    """The amounts that a run adds to the counters, by name and labels."""
-    is_retried = any(result.state == "waiting" for result in results)
-    counters: dict[tuple[str, tuple[str, ...]], float] = {}
-
-    def add(name: str, *labels: str, amount: float = 1) -> None:
-        counters[name, labels] = counters.get((name, labels), 0) + amount
-
-    add("precedent_runs_total", "again" if is_retried else "done")
-    for result in results:
-        if result.state != "waiting":
-            add("precedent_answers_total", result.said or result.state, _reason_label(result.reason))
-    for stage, seconds in report.stages:
-        add("precedent_stage_seconds_bucket", stage, _bucket(seconds))
-        add("precedent_stage_seconds_sum", stage, amount=seconds)
-        add("precedent_stage_seconds_count", stage)
-    if report.pushes:
-        add("precedent_pushes_total", amount=len(report.pushes))
-    return counters
-
-
-def _bucket(seconds: float) -> str:
-    """The smallest bucket that holds it. Only that one is counted; buckets are summed when they are shown."""
-    return next((str(end) for end in BUCKETS if seconds <= end), "+Inf")
-
-
-def _reason_label(reason: str) -> str:
-    return next((label for label in REASONS if reason.startswith(label)), "other" if reason else "")

@@ -1,20 +1,16 @@
-"""Stores where the App is installed and the state of each repository, and caches tokens."""
+"""Stores where the App is installed, and the state of each repository."""
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from typing import Literal
 
 from bot.domain.organisation import Visibility
-from bot.github.app import App, InstallationInfo
-from bot.github.errors import NotInstalled
 from bot.organisation.scope import Share
-from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
+from bot.server.model import Instant, RepositoryKey, RepositoryRow
 from bot.server.organisation.changes import note_gone
-from bot.server.storage.database import DatabasePart, Row, Transaction, to_json
+from bot.server.storage.database import DatabasePart, Row, to_json
 
 
 class Installations(DatabasePart):
@@ -93,7 +89,7 @@ class Installations(DatabasePart):
     def mark_gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
         now = self.now()
-        with self._transaction() as transaction:
+        with self._database.transaction() as transaction:
             transaction.change(
                 "insert into repositories (key, state, changed) values (:key, 'gone', :now)"
                 " on conflict (key) do update set state = 'gone', changed = excluded.changed",
@@ -161,7 +157,7 @@ class Installations(DatabasePart):
         )
 
     def purge(self, before: Instant) -> None:
-        with self._transaction() as transaction:
+        with self._database.transaction() as transaction:
             for table in ("repositories", "installations"):
                 transaction.change(
                     f"delete from {table} where state = 'gone' and changed < :before",  # noqa: S608 (our own names)
@@ -172,10 +168,6 @@ class Installations(DatabasePart):
                 " where not exists (select 1 from repositories where key = organisation_shown.repository)"
             )
             transaction.change("delete from pauses where until < :before", before=before)
-
-
-def installations_in(transaction: Transaction, now: Callable[[], Instant]) -> Installations:
-    return Installations(lambda: nullcontext(transaction), now)
 
 
 def parse_repository(row: Row) -> RepositoryRow:
@@ -199,63 +191,3 @@ def parse_repository(row: Row) -> RepositoryRow:
 
 def _visibility(stored: str) -> Visibility:
     return Visibility(stored) if stored in list(Visibility) else Visibility.PRIVATE
-
-
-MIN_TOKEN_VALIDITY = 20 * 60_000
-"""Milliseconds for which a token is at least valid when handed out: longer than `bot.server.work.worker.HANG_TIMEOUT`."""
-
-TOKEN_LIFETIME = 60 * 60_000
-"""Milliseconds that GitHub's tokens live, even if our own clock is off."""
-
-
-class TokenCache:
-    """Requests each token once an hour. Thread-safe.
-
-    The name of a repository comes with its token, so the token has to be forgotten after a rename or a transfer. A
-    token that was requested before `forget` is not cached after it.
-    """
-
-    def __init__(self, api: App) -> None:
-        self._api = api
-        self._grants: dict[RepositoryKey, Grant] = {}
-        self._forget_count = 0
-        self._lock = threading.Lock()
-
-    def grant(self, repository: RepositoryKey, now: Instant) -> Grant:
-        """Return a token valid for 20 minutes, and the repository's current name. Raises NotInstalled, ForgeError."""
-        with self._lock:
-            cached, forget_count = self._grants.get(repository), self._forget_count
-        if cached is not None and now + MIN_TOKEN_VALIDITY <= cached.expires_at:
-            return cached
-        token = self._api.create_token(repository.installation, repository.number)
-        expires_at = min(token.expires_at, now + TOKEN_LIFETIME)
-        new_grant = Grant(
-            repository,
-            token.token,
-            token.full_name,
-            private=token.private,
-            expires_at=expires_at,
-            visibility=token.visibility,
-            asked_at=now,
-        )
-        with self._lock:
-            self._grants = {each: grant for each, grant in self._grants.items() if grant.expires_at > now}
-            if forget_count == self._forget_count:
-                self._grants[repository] = new_grant
-        return new_grant
-
-    def installation(self, number: int) -> InstallationInfo | None:
-        """Return an installation as GitHub has it now, None if it is gone. Raises ForgeError."""
-        try:
-            return self._api.installation(number)
-        except NotInstalled:
-            return None
-
-    def forget(self, repository: RepositoryKey | None = None, installation: int = 0) -> None:
-        """Forget the tokens of a repository or an installation, or all tokens."""
-        with self._lock:
-            self._forget_count += 1
-            for each in list(self._grants):
-                is_match = each == repository or each.installation == installation
-                if is_match or (repository is None and not installation):
-                    del self._grants[each]

@@ -11,8 +11,11 @@ from bot.github.events import Event
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, RepositoryKey, RepositoryRow, Result
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
+from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import TokenCache
+from bot.server.storage.installations import Installations
+from bot.server.storage.operations import drop
+from bot.server.storage.tokens import TokenCache
 
 UNINSTALLED = "the App is no longer installed there"
 SUSPENDED = "the App is suspended there"
@@ -75,7 +78,7 @@ class InstallationEvents:
         account = extra.get("account", "")
         repositories = [
             row.repository
-            for row in self.inbox.installations().repositories()
+            for row in Installations(self.inbox.database, self.inbox.now).repositories()
             if row.repository.installation == installation
         ]
         match delivery.event.action:
@@ -124,7 +127,7 @@ class InstallationEvents:
             case "deleted":
                 return _drop_outcome(DELETED, self.remove_gone([repository], DELETED))
             case "transferred":
-                rows = self.inbox.installations().repositories()
+                rows = Installations(self.inbox.database, self.inbox.now).repositories()
                 former = [
                     row.repository
                     for row in rows
@@ -141,7 +144,7 @@ class InstallationEvents:
 
     def _refresh_repository(self, repository: RepositoryKey) -> str:
         """Store the current visibility and name of a known repository. The event may be late, so GitHub is asked."""
-        rows = {row.repository: row for row in self.inbox.installations().repositories()}
+        rows = {row.repository: row for row in Installations(self.inbox.database, self.inbox.now).repositories()}
         if repository not in rows:
             return DETAILS_REQUESTED
         name, private, visibility = rows[repository].name, True, Visibility.PRIVATE
@@ -164,7 +167,7 @@ class InstallationEvents:
         """Activate an installation. The next resync lists its repositories, since events may not name all of them."""
         self._register().store_installation(installation, account, "active")
         self.tokens.forget(installation=installation)
-        self.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
+        Heartbeats(self.inbox.database, self.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
 
     def remove_gone(self, repositories: Iterable[RepositoryKey], why: str) -> int:
         """Remove the repositories for which GitHub gives no token: events may be late, and lists incomplete.
@@ -198,7 +201,7 @@ class InstallationEvents:
         by reading its history, which is the least urgent work.
         """
         app, _, name = cause.partition(":")
-        existing = {row.repository: row for row in self.inbox.installations().repositories()}
+        existing = {row.repository: row for row in Installations(self.inbox.database, self.inbox.now).repositories()}
         rows = [existing.get(repository, RepositoryRow(repository)) for repository in sorted(set(repositories))]
         arrivals = [
             Arrival(
@@ -218,7 +221,7 @@ class InstallationEvents:
         """Drop the waiting deliveries of a repository that stays known; catching up will find everything again."""
         dropped = 0
         while waiting := self.inbox.deliveries(state="waiting", repository=repository, limit=_DROP_BATCH):
-            count = self.inbox.drop([each.seq for each in waiting], SUSPENDED)
+            count = drop(self.inbox, [each.seq for each in waiting], SUSPENDED)
             dropped += count
             if not count:
                 break

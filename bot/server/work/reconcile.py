@@ -78,9 +78,12 @@ from bot.server.organisation.register import OrganisationRegister
 from bot.server.organisation.search import CheckedSearch
 from bot.server.scope import EXCLUDED
 from bot.server.spans import mark_error, span
+from bot.server.storage.budgets import Budgets
+from bot.server.storage.digests import Digests
+from bot.server.storage.installations import Installations
 from bot.server.work.delivery_groups import COMMENT_EVENT, DeliveryGroup, coalesce
 from bot.server.work.installation_events import InstallationEvents, apply_installation_events
-from bot.server.work.rate_limiter import PacedStore
+from bot.server.work.pushes import PacedStore
 from bot.server.work.retry_policy import RepositoryMoved, judge, limit_end
 from bot.server.work.run_log import RunLog, earlier_result, matches, nearest, result_for
 from bot.server.work.worker import RunDependencies
@@ -244,8 +247,8 @@ class RepositoryRun:
     def _execute(self) -> None:
         repository, run = self.work.repository, self.dependencies
         self.run_log.on_stage("token")
-        row = run.inbox.installations().repository(repository)
-        self.budget = run.inbox.budgets().for_run(repository.installation)
+        row = Installations(run.inbox.database, run.inbox.now).repository(repository)
+        self.budget = Budgets(run.inbox.database, run.inbox.now).for_run(repository.installation)
         grant = run.tokens.grant(repository, run.now())
         self.name = grant.name
         register = OrganisationRegister(run.inbox)
@@ -312,7 +315,9 @@ class RepositoryRun:
 
     def _without_history(self, bot: Tools) -> Tools:
         """The tools, without history while a limit on it is known to last."""
-        until = self.dependencies.inbox.installations().paused_until(self.work.repository.installation, HISTORY_LIMITS)
+        until = Installations(self.dependencies.inbox.database, self.dependencies.inbox.now).paused_until(
+            self.work.repository.installation, HISTORY_LIMITS
+        )
         if until <= self.dependencies.now():
             return bot
         limit_ends = datetime.fromtimestamp(until / 1000, UTC)
@@ -377,7 +382,10 @@ class RepositoryRun:
 
     def _make_digest(self, bot: Tools, memory: Memory) -> None:
         """Make the digest again if it is due, in a run that nobody waits for."""
-        digests, repository = self.dependencies.inbox.digests(), self.work.repository
+        digests, repository = (
+            Digests(self.dependencies.inbox.database, self.dependencies.inbox.now),
+            self.work.repository,
+        )
         if digests.is_due(repository) and not memory.state.manifest.reading:
             self.run_log.on_stage("digest")
             request = DigestRequest(bot.now - DIGEST_PERIOD, bot.now)
@@ -476,7 +484,9 @@ class RepositoryRun:
         elif isinstance(error, (Unauthorised, AuthFailed)):
             run.tokens.forget(repository)
         elif isinstance(error, RateLimited) and error is not self.known_limit:
-            run.inbox.installations().pause(repository.installation, error.resource, limit_end(error, run.now()))
+            Installations(run.inbox.database, run.inbox.now).pause(
+                repository.installation, error.resource, limit_end(error, run.now())
+            )
         elif isinstance(error, DiskFault):
             run.disk.note_fault(error)
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE_ERRORS):

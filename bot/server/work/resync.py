@@ -29,11 +29,13 @@ from bot.server.options import ServerOptions
 from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import INDEX_UP
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.pages.health import WORKER_TIMEOUT, refresh_app_info
 from bot.server.receive.webhook import EVENTS, REPOSITORY_EVENTS
 from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
+from bot.server.storage.heartbeats import WORKER_TIMEOUT, Heartbeats
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import TokenCache
+from bot.server.storage.installations import Installations
+from bot.server.storage.retention import purge
+from bot.server.storage.tokens import TokenCache
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, UNINSTALLED, InstallationEvents
 
 REDELIVERY_HEARTBEAT = "lost"
@@ -165,7 +167,7 @@ class Redelivery:
         )
 
     def _load(self) -> _RedeliveryState:
-        _, note = self.inbox.heartbeats().get(REDELIVERY_HEARTBEAT, (0, {}))
+        _, note = Heartbeats(self.inbox.database, self.inbox.now).all().get(REDELIVERY_HEARTBEAT, (0, {}))
         try:
             listed = json.loads(str(note.get("owed", "{}")))
             pending = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
@@ -177,7 +179,9 @@ class Redelivery:
         """Store the newest requests, as many as there is room for."""
         newest = sorted(state.pending.items(), key=lambda item: item[1].asked_at)[-_MAX_REMEMBERED:]
         pending = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in newest})
-        self.inbox.heartbeat(REDELIVERY_HEARTBEAT, {"until": state.until, "owed": pending})
+        Heartbeats(self.inbox.database, self.inbox.now).store(
+            REDELIVERY_HEARTBEAT, {"until": state.until, "owed": pending}
+        )
 
 
 def _failed_deliveries(
@@ -240,7 +244,9 @@ class DriftCheck:
         ``loses`` is called for a repository that we may no longer see, with the reason.
         """
         rows = self._next_rows(
-            self._active_rows(self.inbox.installations().repositories(active_since=now - ACTIVE_PERIOD))
+            self._active_rows(
+                Installations(self.inbox.database, self.inbox.now).repositories(active_since=now - ACTIVE_PERIOD)
+            )
         )
         caught_up, limited, last = 0, set[int](), ""
         try:
@@ -250,7 +256,7 @@ class DriftCheck:
                 last = row.repository.text
         finally:
             if last:
-                self.inbox.heartbeat(CURSOR_HEARTBEAT, {"repository": last})
+                Heartbeats(self.inbox.database, self.inbox.now).store(CURSOR_HEARTBEAT, {"repository": last})
         return caught_up
 
     def start_daily_looks(self, now: Instant) -> int:
@@ -259,7 +265,7 @@ class DriftCheck:
         The daily look reads feedback and changed pages; nobody waits for it.
         """
         due = []
-        for row in self._active_rows(self.inbox.installations().repositories()):
+        for row in self._active_rows(Installations(self.inbox.database, self.inbox.now).repositories()):
             since = (now // QUARTER_HOUR - row.repository.number) % QUARTERS_PER_DAY
             if since < DAILY_WINDOW:
                 day = (now // QUARTER_HOUR - row.repository.number) // QUARTERS_PER_DAY
@@ -269,7 +275,7 @@ class DriftCheck:
 
     def _active_rows(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """The rows within the scope whose installation is neither suspended nor gone."""
-        register = self.inbox.installations()
+        register = Installations(self.inbox.database, self.inbox.now)
         rows = [row for row in rows if self.scope.includes(row.name)]
         active = {
             number: register.state(number) == "active" for number in {row.repository.installation for row in rows}
@@ -278,7 +284,7 @@ class DriftCheck:
 
     def _next_rows(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """The next repositories in turn, after the last checked one."""
-        _, note = self.inbox.heartbeats().get(CURSOR_HEARTBEAT, (0, {}))
+        _, note = Heartbeats(self.inbox.database, self.inbox.now).all().get(CURSOR_HEARTBEAT, (0, {}))
         try:
             last = RepositoryKey.of(str(note.get("repository", "")))
         except ValueError:
@@ -302,7 +308,7 @@ class DriftCheck:
             return 0
         except RateLimited as error:
             until = round(error.until.timestamp() * 1000) if error.until else now + MINUTE
-            self.inbox.installations().pause(row.repository.installation, error.resource, until)
+            Installations(self.inbox.database, self.inbox.now).pause(row.repository.installation, error.resource, until)
             limited.add(row.repository.installation)
             return 0
         except Unauthorised:
@@ -375,9 +381,9 @@ class Resync:
                 notes.append(str(error))
                 return 0
 
-        purged = part(lambda at: self.inbox.purge(at - self.options.keep_days * DAY))
+        purged = part(lambda at: purge(self.inbox.database, self.inbox.now, at - self.options.keep_days * DAY))
         part(self._align)
-        part(lambda _: refresh_app_info(self.api, self.inbox).id)
+        part(lambda _: Heartbeats(self.inbox.database, self.inbox.now).refresh_app(self.api).id)
         redelivered = part(lambda at: self._redeliver(at, notes))
         caught_up = part(self._list_repositories) + part(lambda at: self.drift.check(at, self._events(at).remove))
         result = ResyncResult(redelivered, caught_up, part(self.drift.start_daily_looks), purged, tuple(notes))
@@ -391,7 +397,7 @@ class Resync:
         changes = OrganisationChanges(self.inbox.database, self.inbox.queue, self.inbox.now)
         if self.options.organisation:
             return changes.align(self.options.organisation, self.options.scope)
-        heartbeats = self.inbox.heartbeats()
+        heartbeats = Heartbeats(self.inbox.database, self.inbox.now).all()
         times = [at for name, (at, note) in heartbeats.items() if name.startswith(WORKER_PREFIX) and INDEX_UP in note]
         silent = now - max(times, default=0)
         if silent > INDEX_TIMEOUT:
@@ -417,11 +423,11 @@ class Resync:
         An excluded one stays unknown, so that it is new once it is included.
         """
         today, organisation = now // DAY, OrganisationRegister(self.inbox)
-        before = self.inbox.heartbeats().get(INSTALLATIONS_HEARTBEAT)
+        before = Heartbeats(self.inbox.database, self.inbox.now).all().get(INSTALLATIONS_HEARTBEAT)
         listing: Note = {"day": today, "scope": self.options.scope.digest}
         if before and before[1] == listing:
             return 0
-        rows = self.inbox.installations().repositories()
+        rows = Installations(self.inbox.database, self.inbox.now).repositories()
         if before is None or before[1].get("scope") != self.options.scope.digest:
             organisation.note_excluded(row.repository for row in rows if not self.options.scope.includes(row.name))
         known_repositories = {row.repository for row in rows}
@@ -450,8 +456,8 @@ class Resync:
             listed - known_repositories, f"{self.options.app_id}:found-{now // DAY}"
         )
         # Otherwise something changed meanwhile: list again next time.
-        if self.inbox.heartbeats().get(INSTALLATIONS_HEARTBEAT) == before:
-            self.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, listing)
+        if Heartbeats(self.inbox.database, self.inbox.now).all().get(INSTALLATIONS_HEARTBEAT) == before:
+            Heartbeats(self.inbox.database, self.inbox.now).store(INSTALLATIONS_HEARTBEAT, listing)
         return found
 
     def _fetch_repositories(self, installation: int) -> list[ListedRepository]:

@@ -22,13 +22,13 @@ from bot.server.model import WORKER_PREFIX, Instant, Lease, Note, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.organisation.guard import OrganisationGuard
 from bot.server.organisation.search import Ranking
-from bot.server.pages.health import OBSTACLE
 from bot.server.storage.clones import CloneCache
 from bot.server.storage.disk import DiskGuard
+from bot.server.storage.heartbeats import OBSTACLE, Heartbeats
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import TokenCache
 from bot.server.storage.queue import SLOW_RUN, ClaimRules, Wakeups
-from bot.server.work.rate_limiter import RateLimiter
+from bot.server.storage.tokens import TokenCache
+from bot.server.work.pushes import RateLimiter
 
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the parent process and of hanging runs."""
@@ -340,7 +340,7 @@ class Worker:
         obstacle = self.obstacle()
         note = {"pid": os.getpid(), "began": self.began, "busy": self.busy, **self.tells()}
         note |= {OBSTACLE: obstacle} if obstacle else {}
-        self.inbox.heartbeat(f"{WORKER_PREFIX}{self.name}", note)
+        Heartbeats(self.inbox.database, self.inbox.now).store(f"{WORKER_PREFIX}{self.name}", note)
 
     def _log_fields(self) -> dict[str, object]:
         return {"worker": self.name}

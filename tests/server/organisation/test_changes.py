@@ -26,6 +26,9 @@ from bot.server.organisation.changes import (
 )
 from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
 from bot.server.storage.database import to_json
+from bot.server.storage.heartbeats import Heartbeats
+from bot.server.storage.installations import Installations
+from bot.server.storage.operations import drop
 from tests.server.queues import REPOSITORY, Queue, arrival, begin_work, keys
 
 OTHER = RepositoryKey(7, 71)
@@ -58,7 +61,7 @@ def do_run(
     """Do a run that changed these threads."""
     work = begin_run(queue, repository, number=next(NUMBERS))
     queue.inbox.end(work, [], RunReport(changed=frozenset(changed), is_unread=is_unread, people=people))
-    queue.inbox.drop([each.seq for each in work.deliveries], "for the test")
+    drop(queue.inbox, [each.seq for each in work.deliveries], "for the test")
 
 
 def is_queued(queue: Queue) -> bool:
@@ -136,7 +139,7 @@ def test_the_whole_memory_is_recorded_once_when_the_list_of_ignored_people_chang
 def test_a_repository_deleted_while_the_index_was_off_is_recorded_when_it_is_on_again(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
     changes.switch_off()
-    queue.inbox.installations().mark_gone(REPOSITORY, "deleted")
+    Installations(queue.inbox.database, queue.inbox.now).mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == []
     assert changes.align(LOCATION, ALL_REPOSITORIES) == 1
     assert rows(queue) == [("7-70", "")]
@@ -159,7 +162,7 @@ def test_the_whole_memory_is_recorded_once_after_a_run_that_never_ended(queue: Q
     queue.inbox.end(work, [], RunReport())
     assert rows(queue) == [("7-70", "")]
     changes.mark_done(changes.take(7))
-    queue.inbox.drop([each.seq for each in work.deliveries], "for the test")
+    drop(queue.inbox, [each.seq for each in work.deliveries], "for the test")
     queue.clock.ahead += 70_000  # further apart than the clocks of two processes
     do_run(queue, [])
     queue.clock.ahead += 70_000
@@ -178,12 +181,14 @@ def test_a_run_that_lost_its_lease_records_no_change(queue: Queue) -> None:
 
 def test_a_deleted_repository_is_recorded_and_so_is_its_return(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
-    queue.inbox.installations().mark_gone(REPOSITORY, "deleted")
+    Installations(queue.inbox.database, queue.inbox.now).mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == [("7-70", "")]
     assert is_queued(queue)
     assert changes.is_gone(REPOSITORY)
     changes.mark_done(changes.take(7))
-    queue.inbox.installations().store_repository(REPOSITORY, "octo-org/hello-world", private=False)
+    Installations(queue.inbox.database, queue.inbox.now).store_repository(
+        REPOSITORY, "octo-org/hello-world", private=False
+    )
     do_run(queue, [])
     assert rows(queue) == [("7-70", "")]  # it is back
 
@@ -191,7 +196,7 @@ def test_a_deleted_repository_is_recorded_and_so_is_its_return(queue: Queue) -> 
 def purges(queue: Queue, hours: int) -> Iterator[int]:
     """Yield the minutes from now at which a purge is due, within so many hours."""
     minute = 0
-    while heartbeat := queue.inbox.heartbeats().get(f"{PURGE_PREFIX}7"):
+    while heartbeat := Heartbeats(queue.inbox.database, queue.inbox.now).all().get(f"{PURGE_PREFIX}7"):
         wait = max(0, math.ceil((heartbeat[0] - queue.clock()) / MINUTE))
         if (minute := minute + wait) >= 60 * hours:
             return
@@ -258,8 +263,10 @@ def test_a_change_recorded_during_a_purge_still_needs_a_purge(queue: Queue) -> N
 def test_switching_the_index_on_or_changing_the_scope_records_the_repositories_concerned(queue: Queue) -> None:
     do_run(queue, [1])
     do_run(queue, [1], OTHER)
-    queue.inbox.installations().store_repository(OTHER, "octo-org/other", private=True)
-    queue.inbox.installations().store_repository(RepositoryKey(8, 80), "octocat/unread", private=True)
+    Installations(queue.inbox.database, queue.inbox.now).store_repository(OTHER, "octo-org/other", private=True)
+    Installations(queue.inbox.database, queue.inbox.now).store_repository(
+        RepositoryKey(8, 80), "octocat/unread", private=True
+    )
     changes = changes_of(queue)
     without = RepositoryScope(exclude=("*/other",))
     assert changes.align(LOCATION, without) == 2  # the other one may be in an earlier index
@@ -321,7 +328,7 @@ def test_the_changes_of_another_installation_are_left_alone(queue: Queue) -> Non
 
 def test_a_whole_memory_is_divided_into_parts(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
-    queue.inbox.installations().mark_gone(REPOSITORY, "deleted")
+    Installations(queue.inbox.database, queue.inbox.now).mark_gone(REPOSITORY, "deleted")
     taken = changes.take(7)
     changes.divide(taken, list(range(1, 2 * MAX_ROW_THREADS + 2)))
     parts = changes.take(7)

@@ -23,6 +23,7 @@ from bot.server.organisation.changes import FIRST_ROW_PAUSE, MAX_ROW_PAUSE, PURG
 from bot.server.organisation.guard import COOLDOWN_SECONDS, REPAIR_AFTER
 from bot.server.organisation.rebuild import RebuildResult, rebuild_installation
 from bot.server.organisation.register import OrganisationRegister
+from bot.server.storage.installations import Installations
 from bot.server.work.resync import Resync
 from bot.server.work.worker import HANG_TIMEOUT
 from tests.fakes.payloads import EventfulProject
@@ -182,7 +183,7 @@ def test_a_deleted_or_excluded_repository_is_erased_from_the_index(
     assert index.align() == 1
     index.work()
     assert titles(index, sdk) == [QUESTION]
-    harness.env.inbox.installations().mark_gone(harness.repository(sdk), "deleted")
+    Installations(harness.env.inbox.database, harness.env.inbox.now).mark_gone(harness.repository(sdk), "deleted")
     index.work()
     assert titles(index, sdk) == []
 
@@ -335,7 +336,7 @@ def test_forgotten_text_is_purged_from_the_files_within_an_hour(
         harness.git.commit("octo-org/sdk", ".github/precedent.yml", "ignore:\n  people: [octo-org]\n")
         harness.ask(sdk)
     else:
-        harness.env.inbox.installations().mark_gone(harness.repository(sdk), "deleted")
+        Installations(harness.env.inbox.database, harness.env.inbox.now).mark_gone(harness.repository(sdk), "deleted")
     harness.settle()
     index.work()
     assert titles(index, sdk) == [] if way == "gone" else titles(index, sdk)

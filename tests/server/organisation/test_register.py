@@ -16,7 +16,8 @@ from bot.server.organisation.changes import OrganisationChanges, queue_key
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.scope import ALL_REPOSITORIES
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import installations_in
+from bot.server.storage.installations import Installations
+from bot.server.storage.operations import drop
 from tests.server.queues import Queue, arrival, take_lease
 
 APP, SDK, PLUGIN, OTHER, FOREIGN = (RepositoryKey.of(key) for key in ("7-1", "7-2", "7-3", "7-4", "8-1"))
@@ -38,7 +39,7 @@ def register(queue: Queue) -> OrganisationRegister:
 def take_checks(inbox: Inbox) -> list[tuple[RepositoryKey, int | None, Priority]]:
     """Return and drop the deliveries that have comments checked again."""
     deliveries = inbox.deliveries(state="waiting", limit=100)
-    inbox.drop([each.seq for each in deliveries], "seen")
+    drop(inbox, [each.seq for each in deliveries], "seen")
     with inbox.database.transaction() as reading:
         rows = reading.rows("select seq, priority from deliveries")
     priorities = {row["seq"]: Priority(row["priority"]) for row in rows}
@@ -243,7 +244,7 @@ def test_a_change_of_a_repository_does_not_deadlock_with_the_beginning_of_its_ru
         beginning.change("update deliveries set state = 'working' where repository = :key", key=APP.text)
         other.start()
         other.join(0.5)  # it waits for one of our rows
-        installations_in(beginning, queue.inbox.now).record_work(APP, "octo-org/r1", private=False)
+        Installations(beginning, queue.inbox.now).record_work(APP, "octo-org/r1", private=False)
     other.join(30)
     assert (other.is_alive(), faults) == (False, [])
 

@@ -30,7 +30,8 @@ from bot.server.model import Arrival, Delivery, Grant, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.organisation.search import CheckedSearch
-from bot.server.storage.installations import TokenCache
+from bot.server.storage.heartbeats import Heartbeats
+from bot.server.storage.tokens import TokenCache
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents
 from bot.server.work.resync import Resync
 from bot.server.work.retry_policy import judge
@@ -495,7 +496,7 @@ class World:
                 assert other.threads[key.thread] != "gone", f"r{reader} still shows a thread that is gone"
 
     def resync(self) -> None:
-        self.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
+        Heartbeats(self.inbox.database, self.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
         api: Any = _Listing(self.forge)
         resync = Resync(api, self.inbox, ServerOptions(app_id=APP), self.tokens, lambda _: None)
         resync._list_repositories(self.forge.now)

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.server.options import ServerOptions
-from bot.server.pages.access import Access, AccessDenied, Role, is_from_own_page, role_of
+from bot.server.pages.access import FREE_TRIES, Access, AccessDenied, Role, is_from_own_page, role_of
 from bot.server.web import MAX_CONNECTIONS
-from bot.server.work.rate_limiter import FREE_TRIES
 from tests.server.client import (
     OPERATOR,
     PASSWORD,

@@ -12,8 +12,8 @@ from bot.server.model import Result, RunReport
 from bot.server.pages.access import Role
 from bot.server.pages.dead_page import GROUP_DELIVERIES, MAX_GROUPS, DeadView, dead_page, parse_operation
 from bot.server.pages.status_page import PAGE_SIZE, dead_link, delivery_page, policy, status_page
-from bot.server.storage.dead_letters import Operation, replay_or_drop
 from bot.server.storage.delivery_filter import DeliveryFilter
+from bot.server.storage.operations import Operation, replay_or_drop
 from tests.server.pages.test_status_page import links, text_of
 from tests.server.queues import begin_work
 from tests.server.sample_inbox import NOW, PastDelivery, SampleInbox, empty_inbox, issue_opened, sample_inbox

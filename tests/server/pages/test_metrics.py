@@ -10,19 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import INDEX_UP
-from bot.server.pages.health import (
-    APP_HEARTBEAT,
-    MAX_QUEUE_WAIT,
-    WORKER_PREFIX,
-    WORKER_TIMEOUT,
-    CachedChecks,
-    Check,
-    readiness_checks,
-    refusal_reason,
-)
+from bot.server.pages.health import MAX_QUEUE_WAIT, WORKER_PREFIX, CachedChecks, Check, readiness_checks, refusal_reason
 from bot.server.pages.metrics import DELIVERIES_METRIC, RECEIVE_BUCKETS, ReceiveHistogram, render
 from bot.server.scope import ALL_REPOSITORIES
-from bot.server.storage.inbox_rows import BUCKETS
+from bot.server.storage.counters import BUCKETS, CounterTable
+from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT, Heartbeats
+from bot.server.storage.installations import Installations
 from tests.server.sample_inbox import MINUTE, NOW, OPTIONS, SampleInbox, empty_inbox, sample_inbox
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -40,7 +33,9 @@ def samples(inbox: SampleInbox, histogram: ReceiveHistogram | None = None) -> Sa
 
 def test_metrics_show_the_counts_of_a_day() -> None:
     inbox = sample_inbox()
-    inbox.count_up({(DELIVERIES_METRIC, ("issues", "stored")): 40, (DELIVERIES_METRIC, ("other", "refused 403")): 3})
+    CounterTable(inbox.database, inbox.now).add(
+        {(DELIVERIES_METRIC, ("issues", "stored")): 40, (DELIVERIES_METRIC, ("other", "refused 403")): 3}
+    )
     metrics = samples(inbox)
     assert metrics[DELIVERIES_METRIC, (("event", "issues"), ("result", "stored"))] == 40
     assert metrics[DELIVERIES_METRIC, (("event", "other"), ("result", "refused 403"))] == 3
@@ -54,7 +49,7 @@ def test_metrics_show_the_counts_of_a_day() -> None:
 
 def test_an_installation_is_paused_until_the_last_limit_on_events_ends() -> None:
     inbox = sample_inbox()
-    register = inbox.installations()
+    register = Installations(inbox.database, inbox.now)
     for installation, resource, until in ((1, "core", 1), (1, "secondary", 2), (2, "core", 1), (3, "graphql", 9)):
         register.pause(installation, resource, NOW + until)
     assert samples(inbox)["precedent_paused_installations", ()] == 2
@@ -67,7 +62,7 @@ def test_an_installation_is_paused_until_the_last_limit_on_events_ends() -> None
 def test_buckets_of_stage_durations_are_cumulative() -> None:
     inbox = empty_inbox()
     for seconds, bucket in ((0.05, "0.1"), (0.2, "0.25"), (0.2, "0.25"), (900, "+Inf")):
-        inbox.count_up(
+        CounterTable(inbox.database, inbox.now).add(
             {
                 ("precedent_stage_seconds_bucket", ("push", bucket)): 1,
                 ("precedent_stage_seconds_sum", ("push",)): seconds,
@@ -120,7 +115,7 @@ def test_no_metric_names_a_repository_or_an_account() -> None:
 
 def test_counters_without_a_metric_are_left_out() -> None:
     inbox = empty_inbox()
-    inbox.count_up({("something_else", ("a",)): 1, (DELIVERIES_METRIC, ("one label",)): 1})
+    CounterTable(inbox.database, inbox.now).add({("something_else", ("a",)): 1, (DELIVERIES_METRIC, ("one label",)): 1})
     assert not [name for name, _ in samples(inbox) if name in ("something_else", DELIVERIES_METRIC)]
 
 
@@ -137,7 +132,7 @@ def by_name(checks: list[Check]) -> dict[str, Check]:
 )
 def test_a_wrong_clock_makes_the_server_unready(note: dict[str, str | int], name: str, line: str) -> None:
     inbox = sample_inbox()
-    inbox.heartbeat(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0} | note)
+    Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0} | note)
     failed = [check for check in readiness_checks(inbox, OPTIONS, NOW) if not check.ok]
     assert [(check.name, check.line) for check in failed] == [(name, line)]
 
@@ -146,7 +141,7 @@ def test_a_worker_without_a_recent_heartbeat_does_not_count() -> None:
     inbox = sample_inbox()
     assert by_name(readiness_checks(inbox, OPTIONS, NOW + WORKER_TIMEOUT))["workers"].ok
     assert not by_name(readiness_checks(inbox, OPTIONS, NOW + WORKER_TIMEOUT + 1))["workers"].ok
-    inbox.heartbeat(f"{WORKER_PREFIX}other", {})
+    Heartbeats(inbox.database, inbox.now).store(f"{WORKER_PREFIX}other", {})
     assert by_name(readiness_checks(inbox, OPTIONS, NOW))["workers"].line == "2 running"
 
 
@@ -200,7 +195,7 @@ def test_the_organisation_index_metrics_show_what_its_workers_report() -> None:
     assert metrics["precedent_organisation_waiting", ()] == changes_noted > 0
     inbox.time = NOW + MINUTE
     for name, is_up in (("one", 1), ("two", 0)):
-        inbox.heartbeat(f"{WORKER_PREFIX}{name}", {"pid": 1, INDEX_UP: is_up})
+        Heartbeats(inbox.database, inbox.now).store(f"{WORKER_PREFIX}{name}", {"pid": 1, INDEX_UP: is_up})
     page = render(inbox, ReceiveHistogram(), NOW + MINUTE).decode()
     assert "precedent_organisation_up 0.0" in page
     assert "precedent_organisation_oldest_seconds 60.0" in page

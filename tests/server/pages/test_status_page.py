@@ -32,6 +32,7 @@ from bot.server.pages.status_page import (
     style,
 )
 from bot.server.storage.delivery_filter import DeliveryFilter
+from bot.server.storage.installations import Installations
 from bot.server.work.run_log import nearest
 from tests.server.queues import begin_work
 from tests.server.sample_inbox import (
@@ -133,7 +134,9 @@ def test_each_repository_links_to_its_deliveries() -> None:
 def test_only_a_hundred_repositories_are_listed() -> None:
     inbox = empty_inbox()
     for number in range(1, 131):
-        inbox.installations().store_repository(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
+        Installations(inbox.database, inbox.now).store_repository(
+            RepositoryKey(1, number), f"octo-org/p{number}", private=False
+        )
     page = text_of(status_page(inbox, WELL, NOW))
     assert "130 repositories" in page
     assert "and 30 more" in page

@@ -14,6 +14,7 @@ from bot.errors import WorldError
 from bot.github.events import Event
 from bot.server.model import Arrival, ReceiveQueueFull, RepositoryKey
 from bot.server.receive.writer import MAX_GROUP, GroupCommitWriter
+from bot.server.storage.counters import CounterTable
 from tests.server.queues import FileInbox
 
 SAMPLE = Arrival("7:1", RepositoryKey(1, 17), Event("issues", "opened", 1))
@@ -200,7 +201,7 @@ def test_counts_are_summed_and_written_at_the_end_at_the_latest() -> None:
     for _ in range(3):
         writer.count("precedent_deliveries_total", ("issues", "stored"))
     assert writer.stop(5)
-    assert inbox.counters() == {("precedent_deliveries_total", ("issues", "stored")): 3}
+    assert CounterTable(inbox.database, inbox.now).read() == {("precedent_deliveries_total", ("issues", "stored")): 3}
 
 
 def test_counts_survive_a_database_outage() -> None:
@@ -219,4 +220,4 @@ def test_counts_survive_a_database_outage() -> None:
     time.sleep(0.3)
     inbox.is_down = False
     assert writer.stop(5)
-    assert sum(inbox.counters().values()) == 1
+    assert sum(CounterTable(inbox.database, inbox.now).read().values()) == 1

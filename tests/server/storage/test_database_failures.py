@@ -24,9 +24,9 @@ from bot.server.storage.clones import CloneCache
 from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database
 from bot.server.storage.disk import DiskGuard
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import TokenCache
 from bot.server.storage.queue import LEASE_DURATION
-from bot.server.work.rate_limiter import RateLimiter
+from bot.server.storage.tokens import TokenCache
+from bot.server.work.pushes import RateLimiter
 from bot.server.work.reconcile import RETRY_SECONDS, reconcile
 from bot.server.work.worker import RunDependencies
 from tests.fakes.state import from_epoch

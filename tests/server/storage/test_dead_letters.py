@@ -10,9 +10,11 @@ import pytest
 from bot.errors import WorldError
 from bot.server.model import DAY, RepositoryKey, Result, RunReport
 from bot.server.storage.audit import AuditRecord, audit_entries, numbers_in_words
-from bot.server.storage.dead_letters import Operation, dead_groups, replay_or_drop
 from bot.server.storage.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
 from bot.server.storage.inbox import Inbox
+from bot.server.storage.installations import Installations
+from bot.server.storage.operations import Operation, dead_groups, drop, replay_or_drop
+from bot.server.storage.retention import purge
 from tests.server.queues import REPOSITORY, LossyQueue, Queue, arrival, begin_work
 
 OTHER = RepositoryKey(7, 71)
@@ -67,7 +69,7 @@ def test_a_filter_selects_the_matching_deliveries(
     add_dead(queue, AWAY, 10, 20)
     add_dead(queue, HOSTILE, 30, repository=OTHER)
     queue.inbox.put([arrival("late", received_at=40)])
-    queue.inbox.installations().store_repository(OTHER, "octo-org/renamed", private=True)
+    Installations(queue.inbox.database, queue.inbox.now).store_repository(OTHER, "octo-org/renamed", private=True)
     with queue.inbox.database.transaction() as transaction:
         assert select_numbers(transaction, delivery_filter) == numbers
         assert [row.seq for row in select_deliveries(transaction, delivery_filter, 3)] == numbers[::-1][:3]
@@ -76,10 +78,10 @@ def test_a_filter_selects_the_matching_deliveries(
 def test_dead_deliveries_are_grouped_by_reason_with_the_largest_group_first(queue: Queue) -> None:
     queue.inbox.put([arrival("waits", OTHER)])
     assert dead_groups(queue.inbox.database, 9, 9) == []
-    queue.inbox.drop([1], "for the test")
+    drop(queue.inbox, [1], "for the test")
     add_dead(queue, HOSTILE, 5)
     away = add_dead(queue, AWAY, 10, 30) + add_dead(queue, AWAY, 20, repository=OTHER)
-    queue.inbox.installations().store_repository(OTHER, "octo-org/renamed", private=True)
+    Installations(queue.inbox.database, queue.inbox.now).store_repository(OTHER, "octo-org/renamed", private=True)
     first, second = dead_groups(queue.inbox.database, 9, 2)
     assert (first.reason, first.count, first.first, first.last, first.repositories) == (AWAY, 3, 10, 30, 2)
     assert first.names == ("octo-org/hello-world", "octo-org/renamed"), "the one with more of them first"
@@ -99,7 +101,7 @@ def test_a_group_names_at_most_five_repositories(queue: Queue) -> None:
 
 def test_an_action_in_several_batches_is_one_audit_entry(queue: Queue) -> None:
     numbers = add_dead(queue, AWAY, *range(1, 8))
-    queue.inbox.drop(numbers[:1], "before")
+    drop(queue.inbox, numbers[:1], "before")
     operation = Operation("replay", "octocat", [*numbers, numbers[0], 99], "it is back")
     record = replay_or_drop(queue.inbox, operation, at_once=3)
     assert (record.asked, record.done) == (8, 6), "each number counts once"
@@ -155,7 +157,7 @@ def test_old_audit_entries_are_purged_and_pages_are_newest_first(queue: Queue) -
     assert audit_entries(queue.inbox.database, before=entries[1].seq) == entries[2:]
     assert audit_entries(queue.inbox.database, since=entries[1].at) == entries[:2]
     assert audit_entries(queue.inbox.database, until=entries[1].at) == entries[2:]
-    queue.inbox.purge(entries[1].at)
+    purge(queue.inbox.database, queue.inbox.now, entries[1].at)
     assert audit_entries(queue.inbox.database) == entries[:2]
 
 

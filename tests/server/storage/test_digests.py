@@ -14,6 +14,7 @@ from bot.questions.digest import DECIDED, MaintainerReport
 from bot.server.model import DAY, RepositoryKey
 from bot.server.pages.status_page import server_digest_page, status_page
 from bot.server.storage.digests import DIGEST_INTERVAL, Digests, SectionNumbers, StoredDigest
+from bot.server.storage.retention import purge
 from tests.questions.digest_samples import SINCE, create_memory, report
 from tests.server.client import request_once
 from tests.server.harness import ServerHarness
@@ -30,7 +31,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> MaintainerReport:
 
 
 def store_digest(inbox: SampleInbox, maintainer_report: MaintainerReport) -> Digests:
-    digests = inbox.digests()
+    digests = Digests(inbox.database, inbox.now)
     digests.store(KEY, maintainer_report)
     return digests
 
@@ -78,9 +79,9 @@ def test_a_later_digest_replaces_the_first_and_old_ones_are_purged(sample: Maint
     digest = digests.get(KEY)
     assert digest
     assert (digest.made_at, len(digest.sections)) == (NOW + DIGEST_INTERVAL, 1)
-    inbox.purge(NOW + DIGEST_INTERVAL)
+    purge(inbox.database, inbox.now, NOW + DIGEST_INTERVAL)
     assert digests.repositories() == {KEY.text}
-    inbox.purge(NOW + DIGEST_INTERVAL + 1)
+    purge(inbox.database, inbox.now, NOW + DIGEST_INTERVAL + 1)
     assert digests.repositories() == frozenset()
 
 
@@ -152,7 +153,7 @@ def test_the_daily_check_makes_one_digest_a_week_and_an_issue_makes_none(harness
     harness.github.tenants.install("octo-org", ["octo-org/app"])
     harness.ask(project)
     harness.settle()
-    key, digests = harness.repository(project), harness.env.inbox.digests()
+    key, digests = harness.repository(project), Digests(harness.env.inbox.database, harness.env.inbox.now)
     assert digests.get(key) is None
     harness.deliver_events(project, Event("schedule"))
     harness.settle()

@@ -18,10 +18,15 @@ import sqlalchemy as sa
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
 from bot.server.model import Arrival, Instant, Priority, RepositoryKey, Result, RunReport
+from bot.server.storage.counters import CounterTable
 from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database
+from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import HANG_PAUSE, HUNG_TWICE, Inbox
 from bot.server.storage.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
+from bot.server.storage.installations import Installations
+from bot.server.storage.operations import drop, retry
 from bot.server.storage.queue import LEASE_DURATION
+from bot.server.storage.retention import purge
 from tests.server.queues import (
     APP,
     REPOSITORY,
@@ -119,7 +124,7 @@ def test_a_delivery_and_its_queue_item_are_stored_together_or_not_at_all(queue: 
 
 def test_a_key_whose_deliveries_were_all_dropped_is_removed(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b")])
-    assert queue.inbox.drop([1, 2], "not wanted") == 2
+    assert drop(queue.inbox, [1, 2], "not wanted") == 2
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
     assert queue.keys() == set()
 
@@ -236,7 +241,7 @@ def test_a_retried_dead_delivery_starts_like_a_new_one(queue: Queue) -> None:
         begin_work(queue.inbox)
         crash_worker(queue)
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
-    assert queue.inbox.retry([1]) == 1
+    assert retry(queue.inbox, [1]) == 1
     (again,) = queue.inbox.deliveries(state="waiting")
     assert (again.id, again.begun, again.attempts, again.reason, again.finished_at) == ("9:a", 0, 0, "", 0)
     assert queue.inbox.oldest_waiting() >= again.next_at > again.received_at, "it waits since now"
@@ -251,8 +256,8 @@ def test_a_run_that_lost_its_lease_stores_nothing(queue: Queue) -> None:
     taken_over = begin_work(queue.inbox)
     report = RunReport(pushes=(5,), notes=("a note",), requeue_after=queue.clock() + 60_000)
     assert not queue.inbox.end(lost_work, all_done(lost_work), report)
-    assert queue.inbox.counters() == {}
-    assert queue.inbox.installations().repository(REPOSITORY).pushes == ()
+    assert CounterTable(queue.inbox.database, queue.inbox.now).read() == {}
+    assert Installations(queue.inbox.database, queue.inbox.now).repository(REPOSITORY).pushes == ()
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "working"]
     assert (queue.keys(), due(queue)) == ({REPOSITORY.text}, {})
     assert queue.inbox.end(taken_over, all_done(taken_over), RunReport())
@@ -262,7 +267,7 @@ def test_a_run_that_lost_its_lease_stores_nothing(queue: Queue) -> None:
 def test_a_run_whose_lease_went_to_an_idle_worker_stores_nothing_either(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     lost_work = begin_work(queue.inbox)
-    queue.inbox.installations().pause(REPOSITORY.installation, "core", queue.clock() + 60_000)
+    Installations(queue.inbox.database, queue.inbox.now).pause(REPOSITORY.installation, "core", queue.clock() + 60_000)
     crash_worker(queue)
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
     assert not queue.inbox.end(lost_work, all_done(lost_work), RunReport())
@@ -298,7 +303,7 @@ def test_a_run_ends_once(queue: Queue) -> None:
     work = begin_work(queue.inbox)
     assert queue.inbox.end(work, all_done(work), RunReport())
     assert not queue.inbox.end(work, all_done(work), RunReport())
-    assert queue.inbox.counters()["precedent_runs_total", ("done",)] == 1
+    assert CounterTable(queue.inbox.database, queue.inbox.now).read()["precedent_runs_total", ("done",)] == 1
 
 
 def test_only_counting_attempts_are_counted(queue: Queue) -> None:
@@ -387,7 +392,7 @@ def test_a_lease_that_is_given_back_is_due_later_with_no_run_begun(queue: Queue)
 
 def test_the_keys_of_a_paused_installation_are_due_when_the_pause_ends(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b", RepositoryKey(8, 1))])
-    register, paused = queue.inbox.installations(), queue.clock() + 5000
+    register, paused = Installations(queue.inbox.database, queue.inbox.now), queue.clock() + 5000
     register.pause(7, "core", paused)
     register.pause(7, "secondary", paused - 4000)
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
@@ -454,7 +459,7 @@ def test_deliveries_that_arrive_or_are_retried_while_runs_end_are_done_exactly_o
 
     def retry() -> None:
         while not stop.is_set():
-            queue.inbox.retry(range(1, 4 * count + 1))
+            retry(queue.inbox, range(1, 4 * count + 1))
 
     def work(name: str) -> None:
         inbox = Inbox(queue.inbox.database, name, queue.clock)
@@ -511,7 +516,7 @@ def test_a_repository_is_requeued_at_the_time_that_its_run_reports(queue: Queue)
         requeue_after,
     )
     assert row.name == "octo-org/hello-world"
-    assert queue.inbox.installations().repository(REPOSITORY).backoff == 60_000
+    assert Installations(queue.inbox.database, queue.inbox.now).repository(REPOSITORY).backoff == 60_000
     assert due(queue) == {REPOSITORY.text: (requeue_after, CATCH_UP)}
 
 
@@ -581,9 +586,9 @@ def test_any_number_of_deliveries_can_be_retried_or_dropped_at_once(queue: Queue
     queue.inbox.end(work, [Result(each.seq, "dead", "no permission") for each in work.deliveries], RunReport())
     first, second = (each.seq for each in work.deliveries)
     unknown = range(second + 1, second + 70_000)
-    assert queue.inbox.retry([first, *unknown]) == 1
-    assert queue.inbox.drop([*unknown, second], "not wanted") == 1
-    assert (queue.inbox.retry([]), queue.inbox.drop([], "")) == (0, 0)
+    assert retry(queue.inbox, [first, *unknown]) == 1
+    assert drop(queue.inbox, [*unknown, second], "not wanted") == 1
+    assert (retry(queue.inbox, []), drop(queue.inbox, [], "")) == (0, 0)
     assert [row.state for row in queue.inbox.deliveries()] == ["dropped", "waiting"]
     assert queue.keys() == {REPOSITORY.text}
 
@@ -617,7 +622,7 @@ def test_frequent_queries_do_not_scan_whole_tables(tmp_path: Path, table: str, a
     inbox.deliveries(state="dead")
     inbox.deliveries(state="done", before=9)
     inbox.deliveries(repository=REPOSITORY, state="waiting", limit=1)
-    inbox.purge(1)
+    purge(inbox.database, inbox.now, 1)
     work = inbox.begin(claim(inbox))
     assert work is not None
     inbox.queue.renew("one", [work.id])
@@ -636,8 +641,8 @@ def test_old_finished_deliveries_are_purged_except_dead_ones(queue: Queue) -> No
     for number, state in enumerate(("done", "dead", "dropped"), 1):
         work = begin_work(queue.inbox, RepositoryKey(7, number))
         queue.inbox.end(work, [Result(work.deliveries[0].seq, state, "")], RunReport())  # type: ignore[arg-type]
-    assert queue.inbox.purge(queue.clock() - 60_000) == 0
-    assert queue.inbox.purge(queue.clock() + 1) == 2
+    assert purge(queue.inbox.database, queue.inbox.now, queue.clock() - 60_000) == 0
+    assert purge(queue.inbox.database, queue.inbox.now, queue.clock() + 1) == 2
     assert [row.id for row in queue.inbox.deliveries()] == ["9:d", "9:b"]
     assert queue.inbox.put([arrival("e")]) == [True]
     assert queue.inbox.deliveries()[0].seq == 5
@@ -645,11 +650,11 @@ def test_old_finished_deliveries_are_purged_except_dead_ones(queue: Queue) -> No
 
 def test_only_the_heartbeats_of_gone_workers_are_purged(queue: Queue) -> None:
     for name in ("worker:a-1", "worker_b", "app"):
-        queue.inbox.heartbeat(name, {"pid": 7})
-    queue.inbox.purge(queue.clock() - 60_000)
-    assert queue.inbox.heartbeats().keys() == {"worker:a-1", "worker_b", "app"}
-    queue.inbox.purge(queue.clock() + 1)
-    assert queue.inbox.heartbeats().keys() == {"worker_b", "app"}
+        Heartbeats(queue.inbox.database, queue.inbox.now).store(name, {"pid": 7})
+    purge(queue.inbox.database, queue.inbox.now, queue.clock() - 60_000)
+    assert Heartbeats(queue.inbox.database, queue.inbox.now).all().keys() == {"worker:a-1", "worker_b", "app"}
+    purge(queue.inbox.database, queue.inbox.now, queue.clock() + 1)
+    assert Heartbeats(queue.inbox.database, queue.inbox.now).all().keys() == {"worker_b", "app"}
 
 
 def test_an_unreachable_database_is_a_world_error(tmp_path: Path) -> None:

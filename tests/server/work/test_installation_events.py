@@ -7,6 +7,7 @@ import pytest
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
 from bot.server.model import Priority, RepositoryKey, RunReport
+from bot.server.storage.heartbeats import Heartbeats
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents, apply_installation_events
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent
 from tests.server.queues import keys, take_lease
@@ -41,7 +42,7 @@ def test_the_repositories_of_a_new_installation_are_checked(env: AppEnvironment)
         (repository_of(env, number, name).text, Priority.HISTORY) for name in (HELLO, OTHER)
     }
     assert env.register.state(number) == "active"
-    assert env.inbox.heartbeats()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
+    assert Heartbeats(env.inbox.database, env.inbox.now).all()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
 
 
 def test_an_event_that_arrives_twice_is_applied_once(env: AppEnvironment) -> None:

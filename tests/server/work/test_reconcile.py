@@ -20,7 +20,9 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.pipeline.comments import OTHER_RUN_POSTING
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
-from bot.server.pages.repository_list import parse_estimate
+from bot.server.storage.budgets import Budgets
+from bot.server.storage.counters import CounterTable
+from bot.server.storage.history import parse_estimate
 from bot.server.storage.queue import LEASE_DURATION
 from bot.server.work.delivery_groups import coalesce
 from bot.server.work.reconcile import NOTHING_DUE, RETRY_SECONDS, STORE_PAUSES, reconcile
@@ -83,7 +85,9 @@ def test_a_delivery_ends_in_a_comment_and_its_row_links_to_it(harness: ServerHar
     stored = harness.env.register.repository(harness.repository(project))
     assert (stored.name, stored.private) == ("octo-org/app", True)
     assert stored.cursor
-    assert harness.env.inbox.budgets().remaining(CORE)[stored.repository.installation] > 0
+    assert (
+        Budgets(harness.env.inbox.database, harness.env.inbox.now).remaining(CORE)[stored.repository.installation] > 0
+    )
 
 
 @pytest.mark.slow
@@ -335,7 +339,10 @@ def test_a_run_that_lost_its_lease_stores_nothing_and_logs_it(
     row = harness.row(project, number)
     assert (row.state, row.said, row.finished_at) == ("working", "", 0)
     assert [run.ended for run in harness.runs()] == [0]
-    assert (harness.env.register.repository(repository).last_run, harness.env.inbox.counters()) == (0, {})
+    assert (
+        harness.env.register.repository(repository).last_run,
+        CounterTable(harness.env.inbox.database, harness.env.inbox.now).read(),
+    ) == (0, {})
     reconcile(taken[0], harness.dependencies)
     assert harness.row(project, number).state == "done"
     assert len(harness.comments(project, number)) == 1

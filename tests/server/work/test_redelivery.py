@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from bot.server.model import RepositoryKey
+from bot.server.storage.heartbeats import Heartbeats
+from bot.server.storage.operations import drop
 from bot.server.work.resync import BATCH, MAX_TRIES, MINUTE, REDELIVERY_HEARTBEAT, ResyncResult
 from tests.fakes.state import from_epoch
 from tests.server.app_environment import (
@@ -150,7 +152,7 @@ def test_with_a_new_database_every_active_repository_is_checked(
 def test_a_dropped_delivery_is_not_mistaken_for_a_lost_one(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:
     repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
     run_resync(env)
-    env.inbox.drop([row.seq for row in env.rows(repository)], "for the test")
+    drop(env.inbox, [row.seq for row in env.rows(repository)], "for the test")
     env.github.tenants.deliver(env.github, "push")  # to no branch at all
     assert env.github.hooks.deliveries[-1].status == 202
     assert run_resync(env, 2 * MINUTE) == ResyncResult()
@@ -182,5 +184,5 @@ def test_postponed_redeliveries_are_requested_however_old_they_are(
 
 
 def test_state_of_an_earlier_version_does_not_break_a_resync(env: AppEnvironment) -> None:
-    env.inbox.heartbeat(REDELIVERY_HEARTBEAT, {"until": "x", "owed": "[1]"})
+    Heartbeats(env.inbox.database, env.inbox.now).store(REDELIVERY_HEARTBEAT, {"until": "x", "owed": "[1]"})
     assert run_resync(env).notes == ()

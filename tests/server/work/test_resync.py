@@ -11,8 +11,9 @@ from bot.github.errors import EVENT_LIMITS
 from bot.server.model import WORKER_PREFIX, Grant, Instant, Priority, RepositoryKey
 from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import INDEX_UP
-from bot.server.pages.health import APP_HEARTBEAT
 from bot.server.scope import ALL_REPOSITORIES
+from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
+from bot.server.storage.operations import drop
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT
 from bot.server.work.resync import (
     DAY,
@@ -43,7 +44,7 @@ def test_repositories_without_an_event_are_found_once_a_day(env: AppEnvironment)
     env.github.hooks.deliveries.clear()
     later = min(2 * HOUR, DAY - 1 - env.clock.now % DAY)  # the test may run shortly before midnight
     assert (run_resync(env, later).caught_up, env.waiting(other)) == (0, [])
-    env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
+    Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
     assert (run_resync(env).caught_up, env.waiting(other)) == (1, ["catch-up"])
 
 
@@ -51,16 +52,16 @@ def test_a_change_while_installations_are_listed_is_found_by_the_next_resync(env
     class Changing(App):
         def installations(self):  # type: ignore[no-untyped-def]
             env.clock.now += 1
-            env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
+            Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
             return super().installations()
 
     env.github.tenants.lose = True
     env.github.tenants.install("octocat", [HELLO])
     with Changing(APP, key_pair()[0], env.github.url) as api:
         run_resync(env, api=api)
-    assert env.inbox.heartbeats()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
+    assert Heartbeats(env.inbox.database, env.inbox.now).all()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
     run_resync(env)
-    assert env.inbox.heartbeats()[INSTALLATIONS_HEARTBEAT][1] != {"day": 0}
+    assert Heartbeats(env.inbox.database, env.inbox.now).all()[INSTALLATIONS_HEARTBEAT][1] != {"day": 0}
 
 
 def test_an_uninstall_without_an_event_is_noticed(env: AppEnvironment) -> None:
@@ -69,7 +70,7 @@ def test_an_uninstall_without_an_event_is_noticed(env: AppEnvironment) -> None:
     env.arrive(repository)
     env.github.tenants.uninstall(repository.installation)
     env.github.hooks.deliveries.clear()
-    env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
+    Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
     run_resync(env)
     assert (env.register.repositories(), env.waiting(repository)) == ([], [])
 
@@ -79,7 +80,7 @@ def test_an_installation_missing_from_the_list_is_not_assumed_to_be_gone(env: Ap
     repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
     run_resync(env)
     env.arrive(repository)
-    env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
+    Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
     app = env.github.apps.by_id[APP]
 
     class Silent(App):
@@ -121,7 +122,7 @@ def test_work_found_by_a_resync_comes_after_work_that_people_wait_for(env: AppEn
 @pytest.mark.usefixtures("queue")
 def test_old_deliveries_are_purged(env: AppEnvironment) -> None:
     env.arrive(RepositoryKey(5, 50))
-    env.inbox.drop([row.seq for row in env.rows(RepositoryKey(5, 50))], "for the test")
+    drop(env.inbox, [row.seq for row in env.rows(RepositoryKey(5, 50))], "for the test")
     assert run_resync(env, 29 * DAY).purged == 0
     assert run_resync(env, 2 * DAY).purged >= 1
 
@@ -129,24 +130,28 @@ def test_old_deliveries_are_purged(env: AppEnvironment) -> None:
 def test_a_resync_records_the_name_of_the_app_and_the_error_of_our_clock(env: AppEnvironment) -> None:
     env.github.ahead = 90
     run_resync(env)
-    assert env.inbox.heartbeats()[APP_HEARTBEAT][1] == {"slug": "precedent", "ahead": 90, "fault": ""}
+    assert Heartbeats(env.inbox.database, env.inbox.now).all()[APP_HEARTBEAT][1] == {
+        "slug": "precedent",
+        "ahead": 90,
+        "fault": "",
+    }
 
 
 def test_a_refused_private_key_is_reported_and_the_rest_of_the_resync_is_done(env: AppEnvironment) -> None:
     run_resync(env)
     env.clock.now -= 31 * DAY
     env.arrive(RepositoryKey(5, 50))
-    env.inbox.drop([row.seq for row in env.rows(RepositoryKey(5, 50))], "for the test")
+    drop(env.inbox, [row.seq for row in env.rows(RepositoryKey(5, 50))], "for the test")
     env.clock.now += 31 * DAY
     with App(APP, key_pair("other")[0], env.github.url) as api:
         result = run_resync(env, 2 * MINUTE, api)
-    note = env.inbox.heartbeats()[APP_HEARTBEAT][1]
+    note = Heartbeats(env.inbox.database, env.inbox.now).all()[APP_HEARTBEAT][1]
     assert note["slug"] == "precedent"
     assert "its private key" in str(note["fault"])
     assert result.purged == 1
     assert len(result.notes) == 2
     assert run_resync(env, MINUTE).notes == ()
-    assert env.inbox.heartbeats()[APP_HEARTBEAT][1]["fault"] == ""
+    assert Heartbeats(env.inbox.database, env.inbox.now).all()[APP_HEARTBEAT][1]["fault"] == ""
 
 
 def test_a_resync_reports_that_github_is_down(env: AppEnvironment) -> None:
@@ -167,7 +172,7 @@ def test_a_repository_whose_events_were_lost_is_caught_up_once(env: AppEnvironme
     env.github.open_issue("octocat", "Crash")
     assert (run_resync(env).caught_up, env.waiting(repository)[-1]) == (1, "catch-up")
     assert run_resync(env, 15 * MINUTE).caught_up == 0
-    env.inbox.drop([row.seq for row in env.rows(repository)], "for the test")
+    drop(env.inbox, [row.seq for row in env.rows(repository)], "for the test")
     assert run_resync(env, 15 * MINUTE).caught_up == 0
 
 
@@ -180,7 +185,7 @@ def test_catch_up_is_repeated_only_while_the_cursor_advances(env: AppEnvironment
     env.github.open_issue("octocat", "Crash")
     for cursor, expected in ((3, 1), (2, 1), (2, 0)):
         set_cursor(env, repository, env.clock.now - cursor * HOUR)
-        env.inbox.drop([row.seq for row in env.rows(repository)], "for the test")
+        drop(env.inbox, [row.seq for row in env.rows(repository)], "for the test")
         assert (cursor, run_resync(env).caught_up) == (cursor, expected)
 
 
@@ -210,7 +215,7 @@ def test_a_repository_that_the_app_can_no_longer_see_is_removed(env: AppEnvironm
     set_cursor(env, repository, 1)
     run_resync(env)
     env.github.tenants.remove(number, [HELLO])
-    env.inbox.drop([row.seq for row in env.rows(repository)], "for the test")
+    drop(env.inbox, [row.seq for row in env.rows(repository)], "for the test")
     run_resync(env, HOUR)
     assert repository not in [row.repository for row in env.register.repositories()]
     assert env.removed_clones == [repository]
@@ -274,8 +279,8 @@ def test_a_worker_without_an_index_does_not_switch_off_the_index_of_another(
 ) -> None:
     changes = OrganisationChanges(env.inbox.database, env.inbox.queue, env.clock)
     changes.align("/srv/index", ALL_REPOSITORIES)
-    env.inbox.heartbeat(f"{WORKER_PREFIX}with", {INDEX_UP: 0})
-    env.inbox.heartbeat(f"{WORKER_PREFIX}without", {"busy": 1})
+    Heartbeats(env.inbox.database, env.inbox.now).store(f"{WORKER_PREFIX}with", {INDEX_UP: 0})
+    Heartbeats(env.inbox.database, env.inbox.now).store(f"{WORKER_PREFIX}without", {"busy": 1})
     run_resync(env)
     assert changes.backlog() is not None
     assert "set the same --organisation for all" in caplog.text

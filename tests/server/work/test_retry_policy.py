@@ -29,7 +29,8 @@ from bot.memory.bounds import MemoryTooLarge
 from bot.memory.manifest import ForeignFormat
 from bot.server.log import Bug, catch_error
 from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, ServerStopping
-from bot.server.storage.inbox_rows import NEVER_ENDED, REASONS
+from bot.server.storage.counters import REASONS
+from bot.server.storage.inbox_rows import NEVER_ENDED
 from bot.server.work.retry_policy import RepositoryMoved, judge
 
 ROOT = Path(bot.__file__).parent

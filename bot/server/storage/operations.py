@@ -1,4 +1,4 @@
-"""Dead deliveries: grouped by reason, replayed or dropped by a person."""
+"""What a person does with deliveries: the dead ones grouped by reason, replayed or dropped, and the audit of that."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.comment.clean_text import one_line
-from bot.server.model import Delivery, Instant
+from bot.server.model import Delivery, Instant, Priority
 from bot.server.storage.audit import Action, AuditRecord, numbers_in_words
 from bot.server.storage.database import Database
 from bot.server.storage.delivery_filter import DeliveryFilter, select_numbers
-from bot.server.storage.inbox import Inbox
+from bot.server.storage.inbox import Inbox, batches
 from bot.server.storage.inbox_rows import parse_delivery
 
 BATCH_SIZE = 1_000
@@ -86,11 +86,40 @@ def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = BATCH_SIZE
     for start in range(0, len(numbers), at_once):
         batch = numbers[start : start + at_once]
         if operation.action == "replay":
-            inbox.retry(batch, record)
+            retry(inbox, batch, record)
         else:
-            inbox.drop(batch, one_line(operation.why)[:MAX_REASON_CHARS] or DEFAULT_DROP_REASON, record)
+            drop(inbox, batch, one_line(operation.why)[:MAX_REASON_CHARS] or DEFAULT_DROP_REASON, record)
     record.log()
     return record
+
+
+def retry(inbox: Inbox, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
+    """Dead → waiting, with the attempts reset and due now. Returns how many."""
+    sql = (
+        "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
+        " reason = '' where state = 'dead' and seq in :seqs returning repository, priority"
+    )
+    now = inbox.now()
+    with inbox.database.transaction() as transaction:
+        retried = [row for batch in batches(seqs) for row in transaction.rows(sql, now=now, seqs=batch)]
+        inbox.enqueue(transaction, [(row["repository"], Priority(row["priority"])) for row in retried])
+        if audit:
+            audit.add(transaction, len(seqs), len(retried), now)
+        return len(retried)
+
+
+def drop(inbox: Inbox, seqs: Sequence[int], why: str, audit: AuditRecord | None = None) -> int:
+    """Waiting or dead → dropped. Returns how many."""
+    sql = (
+        "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
+        " where state in ('waiting', 'dead') and seq in :seqs"
+    )
+    now = inbox.now()
+    with inbox.database.transaction() as transaction:
+        count = sum(transaction.change(sql, why=why, now=now, seqs=batch) for batch in batches(seqs))
+        if audit:
+            audit.add(transaction, len(seqs), count, now)
+        return count
 
 
 def _numbers(inbox: Inbox, chosen: Sequence[int] | DeliveryFilter) -> Sequence[int]:
