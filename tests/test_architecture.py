@@ -72,6 +72,7 @@ OWN_REPOSITORIES = ("bot.git.", "bot.memory.")
 
 FOREIGN_PACKAGES = {
     "numpy": ("bot.ranking", "bot.index"),
+    "starlette": ("bot.server",),
     "whoosh": ("bot.index.whoosh",),
 }
 """Libraries that a package of ours may import, instead of a single module."""

@@ -28,7 +28,6 @@ from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import Candidates
 from bot.recall.other_repositories import elsewhere_to_show
-from bot.server import web
 from bot.server.log import run_guarded, write_logs
 from bot.server.options import (
     WORKER_NAME_KEY,
@@ -41,6 +40,7 @@ from bot.server.options import (
 from bot.server.organisation.guard import INDEX_UP, OrganisationGuard
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.pages import health
+from bot.server.receive.connections import open_listener, serve_http
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.secret_files import SecretFiles
@@ -53,6 +53,8 @@ from bot.server.storage.disk import DiskGuard
 from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.tokens import TokenCache
+from bot.server.web import create_app
+from bot.server.web_context import WebContext
 from bot.server.work.pushes import RateLimiter
 from bot.server.work.resync import Resync
 from bot.server.work.worker import Run, RunDependencies, Task, Worker, WorkerExit
@@ -216,7 +218,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
         with _app(options) as app:
             return app.about()
 
-    bind = (lambda: web.open_listener(options.host, options.port).close()) if listens else None
+    bind = (lambda: open_listener(options.host, options.port).close()) if listens else None
     needs_index = options.workers or not listens
     ask_index = partial(_ask_index, options) if options.organisation and needs_index else None
     return examine(options, OutsideChecks(prepare_tables, ask_about_app, bind, ask_index))
@@ -234,7 +236,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
     with open_inbox(options, own_name(), hurry=True) as inbox:
 
         def is_leader() -> bool:
-            return inbox.try_lead(EXPORTER_ROLE, EXPORTER_SECONDS)
+            return Heartbeats(inbox.database, inbox.now).try_lead(EXPORTER_ROLE, inbox.worker, EXPORTER_SECONDS)
 
         def closing_reason() -> str:
             is_leader()
@@ -242,7 +244,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
 
         writer = GroupCommitWriter(inbox, closing_reason)
         rules = WebhookRules(options.app_id, options.secrets, _fetch_login(options, inbox), options.scope)
-        door = web.WebContext(rules, writer, inbox, options, inbox.now, is_leader)
+        door = WebContext(rules, writer, inbox, options, inbox.now, is_leader)
 
         def use_secrets(new: ServerOptions) -> None:
             _app(new).close()  # a key that cannot sign is refused
@@ -254,7 +256,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
         with _keep_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
-            web.serve_http(web.create_app(door), options.host, options.port, stop.is_set, proxies=options.proxies)
+            serve_http(create_app(door), options.host, options.port, stop.is_set, proxies=options.proxies)
             log.info("stopped", extra={"all_stored": writer.stop(STORE_SECONDS)})
             stop_tracing()
     return 0

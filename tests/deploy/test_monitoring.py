@@ -24,10 +24,10 @@ from bot.github.errors import CORE, GRAPHQL
 from bot.server.model import State
 from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import SEARCHES_METRIC
-from bot.server.pages.metrics import DELIVERIES_METRIC, ReceiveHistogram, render
+from bot.server.pages.metrics import ReceiveHistogram, render
 from bot.server.scope import ALL_REPOSITORIES
 from bot.server.storage.budgets import Budgets
-from bot.server.storage.counters import CounterTable
+from bot.server.storage.counters import DELIVERIES_METRIC, CounterTable
 from tests.docs.pages import ROOT, anchors, blocks
 from tests.server.sample_inbox import NOW, sample_inbox
 from tools.address import address

@@ -23,7 +23,7 @@ from bot.server.organisation.changes import OrganisationChanges
 from bot.server.pages import metrics
 from bot.server.pages.metrics import ReceiveHistogram
 from bot.server.scope import ALL_REPOSITORIES
-from bot.server.storage.counters import CounterTable
+from bot.server.storage.counters import DELIVERIES_METRIC, CounterTable
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, rules
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
@@ -126,7 +126,7 @@ def sample_metrics() -> dict[str, tuple[str, tuple[str, ...], str]]:
     """Each metric of the sample day: its kind, labels and help, by the name in the page of metrics."""
     inbox = sample_inbox()
     CounterTable(inbox.database, inbox.now).add(
-        {(metrics.DELIVERIES_METRIC, ("issues", "stored")): 1, (metrics.SEARCHES_METRIC, ("found",)): 1}
+        {(DELIVERIES_METRIC, ("issues", "stored")): 1, (metrics.SEARCHES_METRIC, ("found",)): 1}
     )
     OrganisationChanges(inbox.database, inbox.queue, inbox.now).align("/srv/index", ALL_REPOSITORIES)
     families = {}

@@ -25,13 +25,13 @@ from bot.server.organisation.register import OrganisationRegister
 from bot.server.pages.repository_list import repository_list
 from bot.server.pages.status_page import status_page
 from bot.server.processes import open_inbox
+from bot.server.receive.endpoint import Webhook
 from bot.server.receive.webhook import receive
 from bot.server.scope import EXCLUDED, RepositoryScope
 from bot.server.storage.counters import CounterTable
 from bot.server.storage.history import HistoryEstimate, parse_estimate
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations
-from bot.server.web import Webhook
 from bot.server.work.installation_events import apply_installation_events
 from bot.server.work.resync import Resync
 from tests.memory.remotes import git

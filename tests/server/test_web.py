@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from bot.server import web
 from bot.server.model import Refused
+from bot.server.receive import connections
 from bot.server.receive.webhook import MAX_SMALL_BODY, BodyBudget
 from tests.server.client import (
     PASSWORD,
@@ -277,15 +277,15 @@ def test_refusals_are_not_counted_under_names_chosen_by_the_sender(port: int) ->
 
 
 def test_a_port_that_is_taken_is_reported_with_a_remedy() -> None:
-    with web.open_listener("127.0.0.1", 0) as listener:
+    with connections.open_listener("127.0.0.1", 0) as listener:
         listener.listen()
         port = listener.getsockname()[1]
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} .*choose another --port"):
-            web.open_listener("127.0.0.1", port)
+            connections.open_listener("127.0.0.1", port)
 
 
 def test_the_server_can_listen_on_an_ipv6_address() -> None:
-    with web.open_listener("::1", 0) as listener:
+    with connections.open_listener("::1", 0) as listener:
         assert listener.getsockname()[0] == "::1"
 
 

@@ -21,15 +21,12 @@ from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import INDEX_UP, SEARCHES_METRIC
 from bot.server.pages.health import obstacles
 from bot.server.storage.budgets import Budgets
-from bot.server.storage.counters import BUCKETS, CounterTable
+from bot.server.storage.counters import BUCKETS, DELIVERIES_METRIC, CounterTable
 from bot.server.storage.heartbeats import Heartbeats, live_workers
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-DELIVERIES_METRIC = "precedent_deliveries_total"
-"""Labels: the event, and its result: stored, repeated, dropped, or refused with a status."""
-
 COUNTERS = {
     DELIVERIES_METRIC: (("event", "result"), "Deliveries by result"),
     "precedent_runs_total": (("result",), "Runs, each for the deliveries of one repository"),

@@ -14,6 +14,9 @@ from bot.server.storage.inbox_rows import NEVER_ENDED
 BATCH_ROWS = 1_000
 """Rows of counts that are added up in one transaction."""
 
+DELIVERIES_METRIC = "precedent_deliveries_total"
+"""Labels: the event, and its result: stored, repeated, dropped, or refused with a status."""
+
 _Totals = Counter[tuple[str, tuple[str, ...]]]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bot.server.options import ServerOptions
 from bot.server.pages.access import FREE_TRIES, Access, AccessDenied, Role, is_from_own_page, role_of
-from bot.server.web import MAX_CONNECTIONS
+from bot.server.receive.connections import MAX_CONNECTIONS
 from tests.server.client import (
     OPERATOR,
     PASSWORD,

@@ -17,6 +17,7 @@ from bot.errors import WorldError
 from bot.server.model import MAX_COUNT, STATES, WORKER_PREFIX
 from bot.server.options import ServerOptions
 from bot.server.pages.health import CachedChecks, Check, readiness_checks
+from bot.server.pages.routes import StatusRoutes
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.storage.database import Database
@@ -24,7 +25,7 @@ from bot.server.storage.database import machine_clock as clock
 from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT, Heartbeats
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.schema import SCHEMA_HEARTBEAT
-from bot.server.web import StatusRoutes, WebContext
+from bot.server.web_context import WebContext
 from tests.server.queues import FileInbox, arrival
 
 FAULT = "GitHub does not know the key of App 7: give PRECEDENT_PRIVATE_KEY the one of its page"

@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import INDEX_UP
 from bot.server.pages.health import MAX_QUEUE_WAIT, WORKER_PREFIX, CachedChecks, Check, readiness_checks, refusal_reason
-from bot.server.pages.metrics import DELIVERIES_METRIC, RECEIVE_BUCKETS, ReceiveHistogram, render
+from bot.server.pages.metrics import RECEIVE_BUCKETS, ReceiveHistogram, render
 from bot.server.scope import ALL_REPOSITORIES
-from bot.server.storage.counters import BUCKETS, CounterTable
+from bot.server.storage.counters import BUCKETS, DELIVERIES_METRIC, CounterTable
 from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT, Heartbeats
 from bot.server.storage.installations import Installations
 from tests.server.sample_inbox import MINUTE, NOW, OPTIONS, SampleInbox, empty_inbox, sample_inbox

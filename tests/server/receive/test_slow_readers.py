@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from bot.server import web
+from bot.server.receive import connections
 from tests.ports import free_port
 
 PATIENCE = 0.5
@@ -39,10 +39,10 @@ def patience() -> float:
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch, patience: float) -> Iterator[int]:
     """A web server with few places and little patience."""
-    monkeypatch.setattr(web, "MAX_CONNECTIONS", PLACES)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", PLACES)
     number, stop = free_port(), threading.Event()
     app = Starlette(routes=[Route("/page", page), Route("/note", note)])
-    thread = threading.Thread(target=web.serve_http, args=(app, "127.0.0.1", number, stop.is_set, patience))
+    thread = threading.Thread(target=connections.serve_http, args=(app, "127.0.0.1", number, stop.is_set, patience))
     thread.start()
     until = time.monotonic() + 20
     while time.monotonic() < until:
@@ -88,7 +88,7 @@ def test_a_client_that_never_reads_an_answer_is_cut(port: int, times: int) -> No
 
 def test_a_client_that_reads_too_slowly_is_cut(port: int) -> None:
     with contextlib.closing(ask(port)) as connection:
-        until = time.monotonic() + (web.ANSWER_FACTOR + 4) * PATIENCE
+        until = time.monotonic() + (connections.ANSWER_FACTOR + 4) * PATIENCE
         while not is_cut(connection) and time.monotonic() < until:
             connection.recv(2_000)
             time.sleep(PATIENCE / 10)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.server.receive.connections import MAX_CONNECTIONS
 from bot.server.receive.webhook import LARGE_BUDGET, MAX_SMALL_BODY
-from bot.server.web import MAX_CONNECTIONS
 from tests.server.client import Answer, Connection, delivery_headers, head, issue_event, open_connections, request_once
 from tests.server.web_process import web_process
 

@@ -491,17 +491,17 @@ def test_deliveries_that_arrive_or_are_retried_while_runs_end_are_done_exactly_o
 
 
 def test_one_process_leads_until_it_has_been_silent_for_too_long(queue: Queue) -> None:
-    one, two = queue.inbox, Inbox(queue.inbox.database, "two", queue.clock)
-    assert one.try_lead("exporter", 15)
-    assert two.try_lead("other", 15), "each name has a process of its own"
+    heartbeats = Heartbeats(queue.inbox.database, queue.clock)
+    assert heartbeats.try_lead("exporter", "one", 15)
+    assert heartbeats.try_lead("other", "two", 15), "each name has a process of its own"
     for _ in range(3):
         queue.clock.ahead += 10_000
-        assert not two.try_lead("exporter", 15)
-        assert one.try_lead("exporter", 15)
+        assert not heartbeats.try_lead("exporter", "two", 15)
+        assert heartbeats.try_lead("exporter", "one", 15)
     queue.clock.ahead += 15_500
-    assert two.try_lead("exporter", 15)
-    assert not one.try_lead("exporter", 15)
-    assert one.heartbeats()["exporter"][1] == {"process": "two"}
+    assert heartbeats.try_lead("exporter", "two", 15)
+    assert not heartbeats.try_lead("exporter", "one", 15)
+    assert heartbeats.all()["exporter"][1] == {"process": "two"}
 
 
 def test_a_repository_is_requeued_at_the_time_that_its_run_reports(queue: Queue) -> None:
