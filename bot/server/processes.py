@@ -28,6 +28,7 @@ from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import Candidates
 from bot.recall.other_repositories import elsewhere_to_show
+from bot.server.dependencies import Run, RunDependencies
 from bot.server.log import run_guarded, write_logs
 from bot.server.options import (
     WORKER_NAME_KEY,
@@ -57,7 +58,7 @@ from bot.server.web import create_app
 from bot.server.web_context import WebContext
 from bot.server.work.pushes import RateLimiter
 from bot.server.work.resync import Resync
-from bot.server.work.worker import Run, RunDependencies, Task, Worker, WorkerExit
+from bot.server.work.worker import Task, Worker, WorkerExit
 
 CHECK_INTERVAL = 0.1
 """Seconds between two checks of the children."""

@@ -17,7 +17,8 @@ from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations
 from bot.server.storage.operations import drop
 from bot.server.storage.tokens import TokenCache
-from bot.server.work.resync import MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, Resync, ResyncResult
+from bot.server.work.drift import QUARTER_HOUR, QUARTERS_PER_DAY
+from bot.server.work.resync import MINUTE, Resync, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as SentDelivery
 from tests.fakes.hooks import signed_headers

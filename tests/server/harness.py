@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.github.events import Event
+from bot.server.dependencies import RunDependencies
 from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
 from bot.server.storage.clones import CloneCache
@@ -18,7 +19,6 @@ from bot.server.storage.disk import DiskGuard
 from bot.server.storage.inbox import Inbox
 from bot.server.work.pushes import RateLimiter
 from bot.server.work.reconcile import reconcile
-from bot.server.work.worker import RunDependencies
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject

@@ -12,13 +12,14 @@ from bot.domain.thread import ThreadId
 from bot.organisation.lance import open_candidates
 from bot.reading.analyzer import terms
 from bot.recall.candidates import Candidates
+from bot.server.dependencies import RunDependencies
 from bot.server.model import RepositoryKey
-from bot.server.organisation.changes import OrganisationChanges, queue_key
+from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import OrganisationGuard
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.counters import CounterTable
-from bot.server.work.dispatch import work_on
-from bot.server.work.worker import RunDependencies
+from bot.server.storage.outbox import queue_key
+from bot.server.work.reconcile import work_on
 from tests.fakes.payloads import EventfulProject
 from tests.server.harness import ServerHarness
 

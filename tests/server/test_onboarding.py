@@ -29,9 +29,9 @@ from bot.server.receive.endpoint import Webhook
 from bot.server.receive.webhook import receive
 from bot.server.scope import EXCLUDED, RepositoryScope
 from bot.server.storage.counters import CounterTable
-from bot.server.storage.history import HistoryEstimate, parse_estimate
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations
+from bot.server.storage.runs import HistoryEstimate, parse_estimate
 from bot.server.work.installation_events import apply_installation_events
 from bot.server.work.resync import Resync
 from tests.memory.remotes import git

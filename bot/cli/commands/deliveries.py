@@ -18,9 +18,9 @@ from bot.server.model import Delivery, RepositoryKey, RunRow, moment_text
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
-    from bot.server.storage.audit import AuditEntry
     from bot.server.storage.delivery_filter import DeliveryFilter
     from bot.server.storage.inbox import Inbox
+    from bot.server.storage.operations import AuditEntry
 
 MAX_LIMIT = 1000
 COLUMNS = "number\tstate\treceived\tkey\tabout\tevent\treason"
@@ -156,7 +156,7 @@ def _operator() -> str:
 
 
 def _list_audit(inbox: Inbox, args: argparse.Namespace) -> object:
-    from bot.server.storage.audit import audit_entries
+    from bot.server.storage.operations import audit_entries
 
     bounds = {"since": _milliseconds(args.since), "until": _milliseconds(args.until), "before": args.before or 0}
     entries = audit_entries(inbox.database, **bounds, limit=_limit(args))

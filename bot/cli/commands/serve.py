@@ -39,7 +39,7 @@ def run_worker(args: argparse.Namespace) -> CommandResult:
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
-        from bot.server.work.dispatch import work_on
+        from bot.server.work.reconcile import work_on
     processes.work(options, work_on, args.parent, name, args.alive)
 
 

@@ -1,35 +1,36 @@
-"""The outbox of the organisation's index: what has to be read again from which memory branch.
-
-A row is written in the transaction that ends a run, and deleted once the index has its threads. It holds numbers only.
-The index is switched on while the heartbeat `INDEX_HEARTBEAT` exists, which all processes see.
-"""
+"""The outbox of the organisation's index: what has to be read again from which memory branch, and when."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.server.model import (
-    DAY,
     HOUR,
     MINUTE,
     Instant,
     Lease,
-    PendingWork,
     Priority,
     RepositoryKey,
-    RepositoryRow,
-    RunReport,
 )
 from bot.server.scope import RepositoryScope
 from bot.server.storage.database import Database, Row, Transaction, to_json
-from bot.server.storage.queue import WorkQueue, add_work
-
-INDEX_HEARTBEAT = "organisation"
-"""The heartbeat that shows that there is an index, and where."""
+from bot.server.storage.outbox import (
+    INDEX_HEARTBEAT,
+    MAX_ROW_THREADS,
+    PURGE_DELAY,
+    PURGE_PREFIX,
+    insert_and_queue,
+    insert_changes,
+    is_on,
+    mark_indexed,
+    note_forgotten,
+    queue_installations,
+)
+from bot.server.storage.queue import WorkQueue
 
 REPAIR_PREFIX = "organisation-repair:"
 """Prefix of the heartbeats whose time is the earliest at which an installation's damaged index may be replaced."""
@@ -37,20 +38,8 @@ REPAIR_PREFIX = "organisation-repair:"
 REPAIR_INTERVAL, REPAIR_RETRY_DELAY = 6 * HOUR, 10 * MINUTE
 """Milliseconds until an index may be replaced again, and until a failed replacement is retried."""
 
-PURGE_PREFIX = "organisation-purge:"
-"""Prefix of the heartbeats whose time is when the files of an index are rewritten without forgotten threads."""
-
-PURGE_DELAY = 11 * MINUTE
-"""Milliseconds until a purge: longer than any search reads replaced files."""
-
 MAX_PURGE_DELAY = 6 * HOUR
 """Most milliseconds between two purges; the pause doubles after one that failed or did not count."""
-
-PURGE_COUNT = 2
-"""The second purge removes the files that the first one replaced."""
-
-MAX_ROW_THREADS = 500
-"""Most threads in one row; more are split over several rows."""
 
 MAX_ROWS = 20
 """Most rows of one repository that are processed together."""
@@ -58,19 +47,7 @@ MAX_ROWS = 20
 FIRST_ROW_PAUSE, MAX_ROW_PAUSE = MINUTE // 2, 15 * MINUTE
 """Milliseconds until a row is retried; the pause doubles each time."""
 
-MAX_PROCESS_SKEW = MINUTE // 12
-"""Milliseconds; the clocks of two processes differ by less."""
-
 _KEY = re.compile(r"organisation-([1-9][0-9]{0,17})")
-_INSERT = (
-    "insert into organisation_changes (installation, repository, threads, changed_at)"
-    " values (:installation, :repository, :threads, :changed_at)"
-)
-
-
-def queue_key(installation: int) -> str:
-    """The key of the queue under which the changes of an installation are worked on."""
-    return f"organisation-{installation}"
 
 
 def installation_of(key: str) -> int:
@@ -87,60 +64,6 @@ class IndexChange:
     repository: RepositoryKey
     threads: tuple[int, ...] | None
     attempts: int = 0
-
-
-def note_run(
-    transaction: Transaction,
-    work: PendingWork,
-    row: RepositoryRow,
-    report: RunReport,
-    last_run: Instant,
-    now: Instant,
-) -> None:
-    """Note what a run changed in memory, in the transaction that ends it; ``row`` is the repository after it.
-
-    The whole memory is noted when its history was just read, when too many threads changed, when ``ignore.people``
-    changed, and when a run since ``last_run`` never ended: it may have pushed.
-    """
-    key = work.repository
-    if not key.number or not _is_on(transaction):
-        return
-    stored, changed = (
-        transaction.row("select indexed, people from repositories where key = :key", key=key.text),
-        report.changed,
-    )
-    is_whole = (
-        len(changed) > MAX_ROW_THREADS
-        or not (stored and stored["indexed"])
-        or _has_unfinished_run(transaction, work, last_run)
-    )
-    if stored and report.people not in (None, stored["people"]):
-        is_whole = True
-        _note_forgotten(transaction, key.installation, now)
-        transaction.change(
-            "update repositories set people = :people where key = :key", people=report.people, key=key.text
-        )
-    if is_whole and not (row.is_unread or row.history):
-        _insert_and_queue(transaction, [(key, None)], now)
-        _mark_indexed(transaction, [key], is_indexed=True)
-        return
-    if is_whole:  # the run that reads the end of the history will note it
-        _mark_indexed(transaction, [key], is_indexed=False)
-    if 0 < len(changed) <= MAX_ROW_THREADS:
-        _insert_and_queue(transaction, [(key, sorted(changed))], now)
-
-
-def people_digest(people: Collection[str]) -> str:
-    """A fingerprint of logins in any order and case, "" for none."""
-    names = " ".join(sorted(login.casefold() for login in people))
-    return hashlib.sha256(names.encode()).hexdigest()[:16] if names else ""
-
-
-def note_gone(transaction: Transaction, repository: RepositoryKey, now: Instant) -> None:
-    """Note that a repository is gone, in the transaction that marks it so."""
-    if repository.number and _is_on(transaction):
-        _insert_and_queue(transaction, [(repository, None)], now)
-        _mark_indexed(transaction, [repository], is_indexed=False)
 
 
 class OrganisationChanges:
@@ -190,7 +113,7 @@ class OrganisationChanges:
         parts = [threads[start : start + MAX_ROW_THREADS] for start in range(0, len(threads), MAX_ROW_THREADS)]
         with self._database.transaction() as transaction:
             _delete(transaction, changes)
-            _insert(transaction, [(changes[0].repository, part) for part in parts], self._now())
+            insert_changes(transaction, [(changes[0].repository, part) for part in parts], self._now())
 
     def claim_repair(self, installation: int) -> bool:
         """Return whether an installation's index may be replaced now; if so, nobody else may for a while."""
@@ -215,14 +138,14 @@ class OrganisationChanges:
             )
             sql = "delete from organisation_changes where installation = :installation"
             transaction.change(sql, installation=installation)
-            _insert_and_queue(
+            insert_and_queue(
                 transaction, [(key, None) for key in _indexed_repositories(transaction, installation)], now
             )
 
     def note_forgotten(self, installation: int) -> None:
         """Note that something leaves the index for good, so that its files are purged a while later."""
         with self._database.transaction() as transaction:
-            _note_forgotten(transaction, installation, self._now())
+            note_forgotten(transaction, installation, self._now())
 
     def is_purge_due(self, installation: int) -> bool:
         """Whether files that hold forgotten threads may be rewritten or removed."""
@@ -261,7 +184,7 @@ class OrganisationChanges:
     def request_reread(self, repositories: Sequence[RepositoryKey]) -> None:
         """Note that the whole memory of each of these must be read again."""
         with self._database.transaction() as transaction:
-            _insert_and_queue(transaction, [(key, None) for key in repositories], self._now())
+            insert_and_queue(transaction, [(key, None) for key in repositories], self._now())
 
     def is_gone(self, repository: RepositoryKey) -> bool:
         """Whether the repository is gone, or no longer known."""
@@ -310,86 +233,30 @@ class OrganisationChanges:
                 if key.number and is_misplaced and (is_read or not belongs):
                     misplaced[belongs].append(key)
             for belongs, keys in misplaced.items():
-                _mark_indexed(transaction, keys, is_indexed=belongs)
-            _insert(transaction, [(key, None) for keys in misplaced.values() for key in keys], self._now())
+                mark_indexed(transaction, keys, is_indexed=belongs)
+            insert_changes(transaction, [(key, None) for keys in misplaced.values() for key in keys], self._now())
             pending = transaction.rows("select distinct installation from organisation_changes")
-            _queue_installations(transaction, {row["installation"] for row in pending}, self._now())
+            queue_installations(transaction, {row["installation"] for row in pending}, self._now())
         return sum(map(len, misplaced.values()))
 
     def switch_off(self) -> None:
         """Forget all notes and make no more; next time, the index starts empty."""
         with self._database.transaction() as transaction:
-            if _is_on(transaction):
+            if is_on(transaction):
                 _clear(transaction)
 
     def backlog(self) -> tuple[int, Instant] | None:
         """How many rows wait, and the time of the oldest (0: none); None while the index is switched off."""
         with self._database.transaction() as transaction:
-            if not _is_on(transaction):
+            if not is_on(transaction):
                 return None
             row = transaction.row("select count(*) as many, min(changed_at) as oldest from organisation_changes")
         return (int(row["many"]), int(row["oldest"] or 0)) if row else (0, 0)
 
 
-def _note_forgotten(transaction: Transaction, installation: int, now: Instant) -> None:
-    sql = (
-        "insert into heartbeats (name, said_at, note) values (:name, :due, :note)"
-        " on conflict (name) do update set note = excluded.note, said_at = case"
-        " when heartbeats.said_at < excluded.said_at then heartbeats.said_at else excluded.said_at end"
-    )
-    transaction.change(
-        sql, name=f"{PURGE_PREFIX}{installation}", due=now + PURGE_DELAY, note=to_json({"left": PURGE_COUNT})
-    )
-
-
 def _indexed_repositories(transaction: Transaction, installation: int) -> list[RepositoryKey]:
     sql = "select key from repositories where indexed = 1 and key like :some order by key"
     return [_parse_repository(row) for row in transaction.rows(sql, some=f"{installation}-%")]
-
-
-def _is_on(transaction: Transaction) -> bool:
-    return transaction.row("select 1 from heartbeats where name = :name", name=INDEX_HEARTBEAT) is not None
-
-
-def _has_unfinished_run(transaction: Transaction, work: PendingWork, last_run: Instant) -> bool:
-    sql = "select 1 from runs where repository = :repository and began >= :since and ended = 0 and id <> :id limit 1"
-    since = max(last_run - MAX_PROCESS_SKEW, work.began_at - 30 * DAY)
-    return transaction.row(sql, repository=work.repository.text, since=since, id=work.id) is not None
-
-
-def _insert_and_queue(
-    transaction: Transaction, changes: Sequence[tuple[RepositoryKey, Sequence[int] | None]], now: Instant
-) -> None:
-    _insert(transaction, changes, now)
-    _queue_installations(transaction, {key.installation for key, _ in changes}, now)
-
-
-def _insert(
-    transaction: Transaction, changes: Iterable[tuple[RepositoryKey, Sequence[int] | None]], now: Instant
-) -> None:
-    transaction.change_each(
-        _INSERT,
-        [
-            {
-                "installation": key.installation,
-                "repository": key.text,
-                "threads": "" if threads is None else to_json(threads),
-                "changed_at": now,
-            }
-            for key, threads in changes
-        ],
-    )
-
-
-def _queue_installations(transaction: Transaction, installations: Iterable[int], now: Instant) -> None:
-    add_work(transaction, [(queue_key(each), Priority.CATCH_UP, now) for each in installations], now)
-
-
-def _mark_indexed(transaction: Transaction, repositories: Sequence[RepositoryKey], *, is_indexed: bool) -> None:
-    transaction.change_each(
-        "update repositories set indexed = :indexed where key = :key",
-        [{"key": each.text, "indexed": int(is_indexed)} for each in repositories],
-    )
 
 
 def _delete(transaction: Transaction, changes: Iterable[IndexChange]) -> None:

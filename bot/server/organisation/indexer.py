@@ -18,15 +18,15 @@ from bot.organisation.documents import MemorySource, changed_threads
 from bot.pipeline.setup import branch_store, read_settings
 from bot.pipeline.site import fetch_settings
 from bot.recall.candidates import OrganisationUnavailable
+from bot.server.dependencies import RunDependencies, repository_site
 from bot.server.log import catch_error, run_guarded
 from bot.server.model import Lease, RepositoryKey
 from bot.server.organisation.changed_threads import thread_numbers
-from bot.server.organisation.changes import MAX_ROW_THREADS, IndexChange, OrganisationChanges
+from bot.server.organisation.changes import IndexChange, OrganisationChanges
 from bot.server.organisation.guard import COOLDOWN_SECONDS, GuardedCandidates
+from bot.server.run_log import RunLog
 from bot.server.storage.installations import Installations
-from bot.server.work.reconcile import repository_site
-from bot.server.work.run_log import RunLog
-from bot.server.work.worker import RunDependencies
+from bot.server.storage.outbox import MAX_ROW_THREADS
 from bot.settings.yaml_file import CONFIG_PATH
 
 WORK_SECONDS = 30.0

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from bot.domain.organisation import OrganisationThread
 from bot.errors import PrecedentError, WorldError
 from bot.organisation.documents import all_threads
+from bot.server.dependencies import RunDependencies
 from bot.server.log import run_guarded
 from bot.server.model import Lease, RepositoryKey
-from bot.server.organisation.changes import OrganisationChanges, queue_key
+from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.indexer import open_memory
 from bot.server.storage.installations import Installations
-from bot.server.work.worker import RENEWAL_INTERVAL, RunDependencies
+from bot.server.storage.outbox import queue_key
+from bot.server.storage.queue import RENEWAL_INTERVAL
 
 ACQUIRE_INTERVAL = 1.0
 """Seconds between two tries to get the lease; a worker gives it back within a minute."""

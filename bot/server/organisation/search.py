@@ -18,8 +18,8 @@ from bot.recall.candidates import OrganisationUnavailable
 from bot.server.model import Grant, Instant, RepositoryKey
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
+from bot.server.storage.installations import MOVED
 from bot.server.storage.tokens import TokenCache
-from bot.server.work.installation_events import MOVED
 from bot.settings.schema import Settings
 
 MAX_CHECKED = 3

@@ -22,10 +22,9 @@ from bot.server.pages.status_page import (
     moment,
     repository_of,
 )
-from bot.server.storage.audit import AuditEntry, audit_entries
 from bot.server.storage.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.operations import DeadGroup, Operation, dead_groups
+from bot.server.storage.operations import AuditEntry, DeadGroup, Operation, audit_entries, dead_groups
 
 MAX_GROUPS = 20
 """How many reasons are shown at most: those with the most deliveries."""

@@ -9,8 +9,8 @@ from typing import Literal
 from bot.github.errors import EVENT_LIMITS, HISTORY_LIMITS
 from bot.server.model import Instant, RepositoryRow
 from bot.server.scope import RepositoryScope
-from bot.server.storage.history import HistoryEstimate, parse_estimate
 from bot.server.storage.installations import Installations
+from bot.server.storage.runs import HistoryEstimate, parse_estimate
 
 RepositoryState = Literal["excluded", "suspended", "unread", "reading", "ready"]
 

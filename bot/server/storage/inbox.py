@@ -26,7 +26,6 @@ from bot.server.model import (
     RunRow,
     State,
 )
-from bot.server.organisation.changes import note_run
 from bot.server.storage.budgets import Budgets
 from bot.server.storage.counters import add_counts, run_counters
 from bot.server.storage.database import Database, Transaction
@@ -40,6 +39,7 @@ from bot.server.storage.inbox_rows import (
     result_columns,
 )
 from bot.server.storage.installations import Installations
+from bot.server.storage.outbox import note_run
 from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue
 from bot.server.storage.runs import close_run, open_run, parse_run, row_after_run
 

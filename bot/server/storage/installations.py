@@ -9,8 +9,14 @@ from typing import Literal
 from bot.domain.organisation import Visibility
 from bot.organisation.scope import Share
 from bot.server.model import Instant, RepositoryKey, RepositoryRow
-from bot.server.organisation.changes import note_gone
 from bot.server.storage.database import DatabasePart, Row, to_json
+from bot.server.storage.outbox import note_gone
+
+UNINSTALLED = "the App is no longer installed there"
+SUSPENDED = "the App is suspended there"
+REMOVED = "the App can no longer see this repository"
+DELETED = "the repository was deleted"
+MOVED = "the repository went to another account"
 
 
 class Installations(DatabasePart):

@@ -22,6 +22,9 @@ from bot.server.storage.database import Database, NotificationsUnavailable, Row,
 LEASE_DURATION = 30_000
 """Milliseconds until the work of a vanished worker is taken over. A running worker renews its leases in time."""
 
+RENEWAL_INTERVAL = 8.0
+"""Seconds between two renewals of the leases; after one that failed, until the next try there is one second."""
+
 OLDEST_EVERY = 8
 """One claim in this many takes the key that has waited longest, whatever its priority, so nothing starves."""
 

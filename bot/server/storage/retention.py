@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 
 from bot.server.model import Instant, State
-from bot.server.storage.audit import purge_audit
 from bot.server.storage.budgets import Budgets
 from bot.server.storage.counters import CounterTable
 from bot.server.storage.database import Database
 from bot.server.storage.digests import Digests
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.installations import Installations
+from bot.server.storage.operations import purge_audit
 
 PURGE_BATCH_ROWS = 500
 """Rows that one transaction of a purge examines, so that others do not wait long."""

@@ -1,13 +1,64 @@
-"""The table of runs, and what a run leaves behind in the row of its repository."""
+"""The table of runs, what a run leaves in the row of its repository, and how far it read a history."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from bot.server.model import Instant, PendingWork, RepositoryKey, RepositoryRow, RunReport, RunRow
+from bot.server.model import HistoryPart, Instant, PendingWork, RepositoryKey, RepositoryRow, RunReport, RunRow
 from bot.server.storage.database import Row, Transaction, to_json
-from bot.server.storage.history import HistoryEstimate, parse_estimate
+
+PACE_RUNS = 6
+"""Runs whose pace counts: the newest ones, with the time between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEstimate:
+    """An unfinished reading: ``read`` threads so far. ``marks`` are times with how many threads were left then."""
+
+    read: int
+    marks: tuple[tuple[Instant, int], ...] = ()
+
+    @property
+    def left(self) -> int:
+        """How many threads are left; -1 if GitHub did not say."""
+        return self.marks[-1][1] if self.marks else -1
+
+    @property
+    def percent(self) -> int:
+        """How much is read, in 0..99; -1 if that is not known."""
+        total = self.read + self.left
+        return min(99, 100 * self.read // total) if self.left >= 0 and total else -1
+
+    def after(self, part: HistoryPart, began: Instant, ended: Instant) -> HistoryEstimate:
+        if part.left < 0 or part.before < 0:
+            return replace(self, read=part.read)
+        marks = self.marks or ((began, part.before),)
+        return HistoryEstimate(part.read, (*marks, (ended, part.left))[-PACE_RUNS - 1 :])
+
+    def done_at(self, paused_until: Instant = 0) -> Instant:
+        """When it will be done at the pace so far, after a pause until ``paused_until``; 0 if unknown.
+
+        The time between runs counts, so a reading that has to wait for others takes as long as it does.
+        """
+        if len(self.marks) < 2:
+            return 0
+        (first, before), (last, left) = self.marks[0], self.marks[-1]
+        if before <= left:
+            return 0
+        return max(last, paused_until) + round(left * (last - first) / (before - left))
+
+    def to_text(self) -> str:
+        return to_json([self.read, self.marks])
+
+
+def parse_estimate(text: str) -> HistoryEstimate | None:
+    """Read the text of a column; None for "", when no history is being read."""
+    if not text:
+        return None
+    read, marks = json.loads(text)
+    return HistoryEstimate(read, tuple((at, left) for at, left in marks))
+
 
 MAX_STORED_PUSHES = 6
 

@@ -13,15 +13,9 @@ from bot.server.organisation.register import OrganisationRegister
 from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import Installations
+from bot.server.storage.installations import DELETED, MOVED, REMOVED, SUSPENDED, UNINSTALLED, Installations
 from bot.server.storage.operations import drop
 from bot.server.storage.tokens import TokenCache
-
-UNINSTALLED = "the App is no longer installed there"
-SUSPENDED = "the App is suspended there"
-REMOVED = "the App can no longer see this repository"
-DELETED = "the repository was deleted"
-MOVED = "the repository went to another account"
 
 NOTHING_TO_DO = "nothing to do"
 DETAILS_REQUESTED = "its details are requested again"

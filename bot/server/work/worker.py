@@ -8,33 +8,21 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from bot.domain.thread import ThreadId
 from bot.errors import WorldError
-from bot.github.budget import WRITE_GAP
 from bot.server.log import run_guarded
 from bot.server.model import WORKER_PREFIX, Instant, Lease, Note, RepositoryKey
-from bot.server.options import ServerOptions
-from bot.server.organisation.guard import OrganisationGuard
-from bot.server.organisation.search import Ranking
-from bot.server.storage.clones import CloneCache
-from bot.server.storage.disk import DiskGuard
 from bot.server.storage.heartbeats import OBSTACLE, Heartbeats
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.queue import SLOW_RUN, ClaimRules, Wakeups
-from bot.server.storage.tokens import TokenCache
-from bot.server.work.pushes import RateLimiter
+from bot.server.storage.queue import RENEWAL_INTERVAL, SLOW_RUN, ClaimRules, Wakeups
 
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the parent process and of hanging runs."""
-
-RENEWAL_INTERVAL = 8.0
-"""Seconds between two renewals of the leases; after one that failed, until the next try there is one second."""
 
 OUTAGE_GRACE = 15.0
 """Seconds after a start or an outage of the database in which a worker takes over no lease: all leases ran out during
@@ -61,9 +49,6 @@ DRAIN_SECONDS = 8.0
 HANG_TIMEOUT = 900.0
 """Seconds after which a run counts as hanging; a run reads a history for a minute."""
 
-READING_SECONDS = 60.0
-"""Seconds for which one run reads a history. Then it gives back its lease, so that a new issue need not wait longer."""
-
 EXIT_WORK_ABANDONED = 70
 """The exit code of a worker that may have lost a lease, or whose run hangs (EX_SOFTWARE of sysexits.h). Others take its
 keys over."""
@@ -79,36 +64,6 @@ class WorkerExit(BaseException):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
-
-
-@dataclass(frozen=True, slots=True)
-class RunDependencies:
-    """Everything that runs need. ``stop`` is set when the process ends.
-
-    ``write_gap``: seconds between two writes to GitHub. ``organisation``: the indexes, None without; ``indexed`` is
-    called with the threads of a repository that changed in one, and those that are gone. ``ranking`` returns the search
-    in the index of an installation; without it, no other repository is searched. ``reading_seconds``: for which one
-    run reads a history.
-    """
-
-    options: ServerOptions
-    inbox: Inbox
-    tokens: TokenCache
-    clones: CloneCache
-    pace: RateLimiter
-    own_login: str
-    stop: threading.Event
-    now: Callable[[], Instant]
-    disk: DiskGuard
-    write_gap: float = WRITE_GAP
-    ranking: Callable[[int], Ranking] | None = None
-    organisation: OrganisationGuard | None = None
-    indexed: Callable[[RepositoryKey, Collection[int], Collection[ThreadId]], object] = lambda *_: None
-    reading_seconds: float = READING_SECONDS
-
-
-Run = Callable[[Lease, RunDependencies], None]
-"""Runs a repository, and never raises."""
 
 
 @dataclass(frozen=True, slots=True)

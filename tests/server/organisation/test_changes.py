@@ -12,23 +12,13 @@ import pytest
 
 from bot.organisation.documents import DOCUMENT_VERSION
 from bot.server.model import MINUTE, Lease, PendingWork, RepositoryKey, RepositoryRow, RunReport
-from bot.server.organisation.changes import (
-    FIRST_ROW_PAUSE,
-    MAX_ROW_PAUSE,
-    MAX_ROW_THREADS,
-    PURGE_DELAY,
-    PURGE_PREFIX,
-    OrganisationChanges,
-    installation_of,
-    note_run,
-    people_digest,
-    queue_key,
-)
+from bot.server.organisation.changes import FIRST_ROW_PAUSE, MAX_ROW_PAUSE, OrganisationChanges, installation_of
 from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
 from bot.server.storage.database import to_json
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.installations import Installations
 from bot.server.storage.operations import drop
+from bot.server.storage.outbox import MAX_ROW_THREADS, PURGE_DELAY, PURGE_PREFIX, note_run, people_digest, queue_key
 from tests.server.queues import REPOSITORY, Queue, arrival, begin_work, keys
 
 OTHER = RepositoryKey(7, 71)

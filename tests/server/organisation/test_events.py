@@ -16,7 +16,7 @@ from bot.server.model import HOUR, Delivery, Priority, RepositoryKey, RunReport
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, apply_installation_events
-from bot.server.work.retry_policy import judge
+from bot.server.work.policy import judge
 from tests.server.app_environment import HELLO, OTHER, AppEnvironment, receive_sent, run_resync
 
 

@@ -19,11 +19,12 @@ from bot.errors import UserError
 from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
-from bot.server.organisation.changes import FIRST_ROW_PAUSE, MAX_ROW_PAUSE, PURGE_DELAY, queue_key
+from bot.server.organisation.changes import FIRST_ROW_PAUSE, MAX_ROW_PAUSE
 from bot.server.organisation.guard import COOLDOWN_SECONDS, REPAIR_AFTER
 from bot.server.organisation.rebuild import RebuildResult, rebuild_installation
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.installations import Installations
+from bot.server.storage.outbox import PURGE_DELAY, queue_key
 from bot.server.work.resync import Resync
 from bot.server.work.worker import HANG_TIMEOUT
 from tests.fakes.payloads import EventfulProject

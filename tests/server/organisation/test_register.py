@@ -12,12 +12,13 @@ from bot.domain.post import OrganisationKey
 from bot.errors import WorldError
 from bot.github.events import ORGANISATION_EVENT
 from bot.server.model import Priority, RepositoryKey
-from bot.server.organisation.changes import OrganisationChanges, queue_key
+from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.scope import ALL_REPOSITORIES
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations
 from bot.server.storage.operations import drop
+from bot.server.storage.outbox import queue_key
 from tests.server.queues import Queue, arrival, take_lease
 
 APP, SDK, PLUGIN, OTHER, FOREIGN = (RepositoryKey.of(key) for key in ("7-1", "7-2", "7-3", "7-4", "8-1"))

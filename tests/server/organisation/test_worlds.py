@@ -33,8 +33,8 @@ from bot.server.organisation.search import CheckedSearch
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.tokens import TokenCache
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents
+from bot.server.work.policy import judge
 from bot.server.work.resync import Resync
-from bot.server.work.retry_policy import judge
 from bot.settings.schema import OrganisationSettings, Settings
 from tests.examples import examples
 from tests.server.queues import FileInbox

@@ -16,8 +16,8 @@ from bot.github.events import Event
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
-from bot.server.storage.audit import audit_entries
 from bot.server.storage.inbox import Inbox
+from bot.server.storage.operations import audit_entries
 from tests.evaluation.test_report_browser import TOO_WIDE, WATCH
 from tests.server.client import OPERATOR, PASSWORD, Answer, auth_headers, open_connections, request_once
 from tests.server.queues import begin_work, until

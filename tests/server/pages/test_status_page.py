@@ -33,7 +33,7 @@ from bot.server.pages.status_page import (
 )
 from bot.server.storage.delivery_filter import DeliveryFilter
 from bot.server.storage.installations import Installations
-from bot.server.work.run_log import nearest
+from bot.server.work.results import nearest
 from tests.server.queues import begin_work
 from tests.server.sample_inbox import (
     DAY,

@@ -14,6 +14,7 @@ from bot.errors import WorldError
 from bot.github.budget import RESERVE_SHARE, Rate
 from bot.github.errors import CORE, GRAPHQL, HISTORY
 from bot.github.events import Event
+from bot.server.dependencies import RunDependencies
 from bot.server.model import DAY, HOUR, Instant, Priority, RepositoryKey, Result, RunReport
 from bot.server.pages.metrics import ReceiveHistogram, render
 from bot.server.pages.status_page import status_page
@@ -24,7 +25,6 @@ from bot.server.storage.installations import Installations
 from bot.server.storage.retention import purge
 from bot.server.storage.tokens import TokenCache
 from bot.server.work.reconcile import reconcile
-from bot.server.work.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server.harness import HISTORY_AGE, ServerHarness

@@ -17,6 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from bot.errors import WorldError
+from bot.server.dependencies import RunDependencies
 from bot.server.log import DATABASE_OUTAGE
 from bot.server.model import Lease, RepositoryKey
 from bot.server.options import ServerOptions
@@ -28,7 +29,6 @@ from bot.server.storage.queue import LEASE_DURATION
 from bot.server.storage.tokens import TokenCache
 from bot.server.work.pushes import RateLimiter
 from bot.server.work.reconcile import RETRY_SECONDS, reconcile
-from bot.server.work.worker import RunDependencies
 from tests.fakes.state import from_epoch
 from tests.server import postgres
 from tests.server.queues import REPOSITORY, Clock, FileInbox, arrival, keys, take_lease

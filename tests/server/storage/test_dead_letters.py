@@ -9,11 +9,18 @@ import pytest
 
 from bot.errors import WorldError
 from bot.server.model import DAY, RepositoryKey, Result, RunReport
-from bot.server.storage.audit import AuditRecord, audit_entries, numbers_in_words
 from bot.server.storage.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations
-from bot.server.storage.operations import Operation, dead_groups, drop, replay_or_drop
+from bot.server.storage.operations import (
+    AuditRecord,
+    Operation,
+    audit_entries,
+    dead_groups,
+    drop,
+    numbers_in_words,
+    replay_or_drop,
+)
 from bot.server.storage.retention import purge
 from tests.server.queues import REPOSITORY, LossyQueue, Queue, arrival, begin_work
 
@@ -134,7 +141,7 @@ def test_nothing_is_recorded_when_nothing_was_selected(queue: Queue) -> None:
 def test_the_texts_of_an_audit_entry_are_short_and_clean(queue: Queue, caplog: pytest.LogCaptureFixture) -> None:
     numbers = add_dead(queue, AWAY, 1)
     hostile = "line\nnext\0\udc80\u202e" + "x" * 9_000
-    with caplog.at_level(logging.INFO, "bot.server.storage.audit"):
+    with caplog.at_level(logging.INFO, "bot.server.storage.operations"):
         replay_or_drop(queue.inbox, Operation("drop", hostile, numbers, hostile))
     (entry,) = audit_entries(queue.inbox.database)
     for text in (entry.who, entry.why):

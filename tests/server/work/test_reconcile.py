@@ -22,10 +22,11 @@ from bot.pipeline.comments import OTHER_RUN_POSTING
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.storage.budgets import Budgets
 from bot.server.storage.counters import CounterTable
-from bot.server.storage.history import parse_estimate
 from bot.server.storage.queue import LEASE_DURATION
-from bot.server.work.delivery_groups import coalesce
-from bot.server.work.reconcile import NOTHING_DUE, RETRY_SECONDS, STORE_PAUSES, reconcile
+from bot.server.storage.runs import parse_estimate
+from bot.server.work.policy import coalesce
+from bot.server.work.reconcile import RETRY_SECONDS, STORE_PAUSES, reconcile
+from bot.server.work.run import NOTHING_DUE
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import files_with

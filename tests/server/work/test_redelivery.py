@@ -9,7 +9,8 @@ import pytest
 from bot.server.model import RepositoryKey
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.operations import drop
-from bot.server.work.resync import BATCH, MAX_TRIES, MINUTE, REDELIVERY_HEARTBEAT, ResyncResult
+from bot.server.work.redelivery import BATCH, MAX_TRIES, REDELIVERY_HEARTBEAT
+from bot.server.work.resync import MINUTE, ResyncResult
 from tests.fakes.state import from_epoch
 from tests.server.app_environment import (
     APP,

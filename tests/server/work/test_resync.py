@@ -14,16 +14,9 @@ from bot.server.organisation.guard import INDEX_UP
 from bot.server.scope import ALL_REPOSITORIES
 from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
 from bot.server.storage.operations import drop
+from bot.server.work.drift import QUARTER_HOUR, QUARTERS_PER_DAY, DriftCheck
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT
-from bot.server.work.resync import (
-    DAY,
-    INDEX_TIMEOUT,
-    MINUTE,
-    QUARTER_HOUR,
-    QUARTERS_PER_DAY,
-    DriftCheck,
-    ResyncResult,
-)
+from bot.server.work.resync import DAY, INDEX_TIMEOUT, MINUTE, ResyncResult
 from tests.github.keys import key_pair
 from tests.server.app_environment import APP, HELLO, HOUR, OTHER, AppEnvironment, resync, run_resync, set_cursor
 from tests.server.queues import keys, take_lease

@@ -31,7 +31,7 @@ from bot.server.log import Bug, catch_error
 from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, ServerStopping
 from bot.server.storage.counters import REASONS
 from bot.server.storage.inbox_rows import NEVER_ENDED
-from bot.server.work.retry_policy import RepositoryMoved, judge
+from bot.server.work.policy import RepositoryMoved, judge
 
 ROOT = Path(bot.__file__).parent
 NOW = 1_800_000_000_000

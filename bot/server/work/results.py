@@ -1,77 +1,18 @@
-"""Collects the report of a run: notes, faults, the time of each stage, and the comments."""
+"""What a run says of a comment: the issues that it showed, and those that were near."""
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from bot.domain.thread import Kind
-from bot.errors import PrecedentError
 from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
 from bot.pipeline.comments import OTHER_RUN_POSTING
 from bot.pipeline.reconcile import CommentResult
-from bot.pipeline.setup import ApiUsage
 from bot.pipeline.site import RepositorySite
-from bot.server.spans import span
 
-MAX_NOTES = 20
-MAX_NOTE_CHARS = 300
 REASON_KINDS = ("same text", "same error", "same file", "both name", "both speak of")
 """How reasons begin (see `bot.recall.similar`); words of issues follow."""
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class RunLog:
-    """The `RunListener` of one run. ``clock`` is in seconds.
-
-    ``met`` are faults after which the run continued; ``failed`` is what the repository has to fix.
-    """
-
-    clock: Callable[[], float] = time.monotonic
-    notes: list[str] = field(default_factory=list)
-    met: list[PrecedentError] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    used: ApiUsage = field(default_factory=lambda: ApiUsage(0, 0, 0))
-    seconds: dict[str, float] = field(default_factory=dict)
-    _stage: str = ""
-    _since: float = 0.0
-    _span: ExitStack = field(default_factory=ExitStack)
-
-    def note(self, line: str) -> None:
-        line = " ".join(line.split())[:MAX_NOTE_CHARS]
-        if line not in self.notes:
-            log.info("%s", line)
-            self.notes = [*self.notes, line][:MAX_NOTES]
-
-    def show(self, line: str) -> None:
-        """Show nothing."""
-
-    def report_fault(self, error: PrecedentError) -> None:
-        self.met.append(error)
-        self.note(str(error))
-
-    def fail(self, line: str, code: int) -> None:  # noqa: ARG002 - a server goes on
-        self.failed.append(line)
-        self.note(line)
-
-    def note_api_usage(self, used: ApiUsage) -> None:
-        self.used = used
-
-    def on_stage(self, stage: str) -> None:
-        """End the current stage and its span, and start another; "" for none."""
-        now = self.clock()
-        if self._stage:
-            self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
-        self._stage, self._since = stage, now
-        self._span.close()
-        if stage:
-            self._span.enter_context(span(stage))
 
 
 def result_for(results: Iterable[CommentResult], number: int) -> CommentResult | None:
