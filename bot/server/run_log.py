@@ -30,14 +30,18 @@ class RunLog:
     failed: list[str] = field(default_factory=list)
     used: ApiUsage = field(default_factory=lambda: ApiUsage(0, 0, 0))
     seconds: dict[str, float] = field(default_factory=dict)
+    _began: float = field(init=False)
     _stage: str = ""
     _since: float = 0.0
     _span: ExitStack = field(default_factory=ExitStack)
 
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
     def note(self, line: str) -> None:
         line = " ".join(line.split())[:MAX_NOTE_CHARS]
         if line not in self.notes:
-            log.info("%s", line)
+            log.info("%s", line, extra={"seconds": round(self.clock() - self._began, 2)})
             self.notes = [*self.notes, line][:MAX_NOTES]
 
     def show(self, line: str) -> None:

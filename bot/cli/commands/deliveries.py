@@ -111,7 +111,7 @@ def _list_deliveries(inbox: Inbox, args: argparse.Namespace) -> object:
 
 def _show_delivery(inbox: Inbox, args: argparse.Namespace) -> object:
     (name,) = args.numbers
-    stored = inbox.delivery(name if isinstance(name, int) else inbox.number_of(name))
+    stored = inbox.delivery(inbox.find(str(name)))
     if stored is None:
         raise UserError(f"there is no delivery {name}: it was never stored, or was removed because of its age")
     delivery, run = stored

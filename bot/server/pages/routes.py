@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from typing import get_args
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -26,6 +26,9 @@ from bot.server.web_context import WebContext
 
 FORM_TIMEOUT = 10.0
 """Seconds for a form to arrive."""
+
+MAX_NAME_CHARS = 40
+"""Longest name of a delivery: GitHub's ids have 36 characters."""
 
 MAX_FORM_BYTES = 65_536
 """Largest form body that is read."""
@@ -68,14 +71,19 @@ class StatusRoutes:
     def status(self, request: Request, _: Role) -> Response:
         door, selection = self._door, _parse_filter(request.query_params)
         return _html_response(
-            status_page(door.inbox, self._checks.results(), door.clock(), selection, door.options.scope)
+            status_page(door.inbox, self._checks.results(), door.clock(), selection, door.options.scope), has_forms=True
         )
 
     def delivery(self, request: Request, _: Role) -> Response:
         inbox = self._door.inbox
-        details = inbox.delivery(_parse_number(request.path_params["seq"]))
+        details = inbox.delivery(inbox.find(request.path_params["name"]))
         name = Installations(inbox.database, inbox.now).repository(details[0].repository).name if details else ""
         return _html_response(delivery_page(details, self._door.clock(), name), 200 if details else 404)
+
+    def find(self, request: Request, _: Role) -> Response:
+        """Go to the page of the delivery that has this number, or this id at GitHub."""
+        wanted = request.query_params.get("id", "").strip()[:MAX_NAME_CHARS] or "0"
+        return RedirectResponse(f"/deliveries/{quote(wanted, safe='')}", 303, PRIVATE_HEADERS)
 
     def digest(self, request: Request, _: Role) -> Response:
         door, key = self._door, _parse_key(request.path_params["key"])

@@ -120,7 +120,7 @@ def status_page(
         ],
         "more": max(0, len(repositories) - MAX_REPOSITORIES),
     }
-    return render_page("status.html.j2", values | frame(now))
+    return render_page("status.html.j2", values | frame(now, has_forms=True))
 
 
 def delivery_page(details: tuple[Delivery, RunRow | None] | None, now: Instant, name: str = "") -> str:
@@ -168,10 +168,13 @@ def frame(now: Instant, *, has_forms: bool = False) -> Values:
 
 
 def _headline(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
+    """Whether somebody must act, and on what."""
     if bad := [check.name for check in checks if not check.ok]:
-        return f"Not well: {join_names(bad)}"
+        return f"Please act: {join_names(bad)} {'is' if len(bad) == 1 else 'are'} not well"
     dead = counts.get("dead", 0)
-    return f"Please look at {count_of(dead, 'delivery', 'deliveries')} put aside" if dead else "All is well"
+    if dead:
+        return f"Please act: {count_of(dead, 'delivery was', 'deliveries were')} put aside"
+    return "All is well: there is nothing to do"
 
 
 def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:

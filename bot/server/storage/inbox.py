@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -54,6 +55,7 @@ HUNG_TWICE = "its run hung twice"
 MAX_STATEMENT_VALUES = 500
 """Maximum number of values in one statement."""
 
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _T = TypeVar("_T", int, str)
 _INSERT_SQL = (
     "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name, private,"
@@ -212,11 +214,18 @@ class Inbox:
             run = transaction.row("select * from runs where id = :run", run=row["run"])
             return parse_delivery(row), parse_run(run) if run else None
 
-    def number_of(self, guid: str) -> int:
-        """The number of the delivery with this GUID; 0 if there is none. Reads all of them."""
+    def find(self, name: str) -> int:
+        """The number of the delivery that has this number, or this GUID at GitHub; 0 if there is none.
+
+        For a GUID, it reads all of them.
+        """
+        if name.isascii() and name.isdigit() and len(name) < 18:
+            return int(name)
+        if not _GUID.fullmatch(name):
+            return 0
         sql = "select seq from deliveries where id like :name order by seq limit 1"
         with self.database.transaction() as transaction:
-            row = transaction.row(sql, name=f"%:{guid}")
+            row = transaction.row(sql, name=f"%:{name.lower()}")
         return int(row["seq"]) if row else 0
 
     def existing_ids(self, ids: Sequence[str]) -> frozenset[str]:

@@ -48,9 +48,10 @@ def work_on(lease: Lease, run: RunDependencies) -> None:
 
 def reconcile(lease: Lease, run: RunDependencies) -> None:
     """Run a leased repository. Never raises: nobody handles a run that failed."""
+    began = time.monotonic()
     line = run_guarded(lambda: _reconcile(lease, run))
     if line:
-        details = {"repository": lease.key}
+        details = {"repository": lease.key, "run": lease.id, "seconds": round(time.monotonic() - began, 2)}
         log.error("a run could not be started, or its results could not be stored: %s", line, extra=details)
         if line := run_guarded(lambda: run.inbox.give_back(lease, RETRY_SECONDS)):
             log.error("its lease could not be released; it will expire: %s", line, extra=details)

@@ -67,7 +67,7 @@ def status(inbox: SampleInbox, delivery_filter: DeliveryFilter | None = None) ->
 
 def test_the_status_page_shows_comments_and_the_reasons_for_silence() -> None:
     page = text_of(status(sample_inbox()))
-    assert "Please look at 1 delivery put aside" in page
+    assert "Please act: 1 delivery was put aside" in page
     assert "It looks after 4 repositories. 3 deliveries are in hand." in page
     assert (
         "Commented octo-org/harbour #878 issue opened showed #512 (83 %) · the comment of delivery 12 1 min ago" in page
@@ -81,14 +81,14 @@ def test_problems_come_first() -> None:
     page = status_page(
         empty_inbox(), [*WELL, Check("disk", False, "only 0.1 GB free: make room"), Check("clock", False, "x")], NOW
     )
-    assert "Not well: disk and clock" in text_of(page)
+    assert "Please act: disk and clock are not well" in text_of(page)
     assert "✗ not well: only 0.1 GB free: make room" in text_of(page)
-    assert "Not well" in page.partition("<title>")[2].partition("</title>")[0]
+    assert "Please act" in page.partition("<title>")[2].partition("</title>")[0]
 
 
 def test_the_page_of_a_new_server_says_that_there_is_nothing_yet() -> None:
     page = text_of(status_page(empty_inbox(), WELL, NOW))
-    assert "All is well It looks after no repositories. Nothing is waiting." in page
+    assert "All is well: there is nothing to do It looks after no repositories. Nothing is waiting." in page
     assert "No delivery to show here." in page
     assert "None. Once the App" in page
     assert "What it did so far" not in page
