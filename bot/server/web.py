@@ -6,8 +6,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from bot.errors import WorldError
+from bot.server.pages.parts import DEAD_PATH, DIGESTS_PATH
 from bot.server.pages.routes import StatusRoutes, database_unavailable, healthz
-from bot.server.pages.status_page import DEAD_PATH, DIGESTS_PATH
 from bot.server.receive.endpoint import Webhook
 from bot.server.web_context import WebContext
 

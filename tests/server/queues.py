@@ -70,6 +70,11 @@ class FileInbox(Inbox):
         self.closing = weakref.finalize(self, _remove, database, self.folder)
 
 
+def lost_inbox() -> Inbox:
+    """An inbox whose database cannot be opened."""
+    return Inbox(Database("sqlite:////nowhere/queue.sqlite"), "lost", machine_clock)
+
+
 def _remove(database: Database, folder: Path) -> None:
     database.close()
     shutil.rmtree(folder, ignore_errors=True)

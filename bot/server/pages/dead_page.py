@@ -10,7 +10,7 @@ from bot.comment.render import render_page
 from bot.domain.thread_json import storable
 from bot.server.model import Delivery, Instant
 from bot.server.pages.access import Role
-from bot.server.pages.status_page import (
+from bot.server.pages.parts import (
     DEAD_PATH,
     PAGE_SIZE,
     Values,

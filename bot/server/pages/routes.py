@@ -16,8 +16,10 @@ from bot.server.model import RepositoryKey, State
 from bot.server.pages import metrics
 from bot.server.pages.access import Access, AccessDenied, Role
 from bot.server.pages.dead_page import DeadView, dead_page, parse_operation
+from bot.server.pages.delivery_page import delivery_page
 from bot.server.pages.health import CachedChecks, readiness_checks
-from bot.server.pages.status_page import DEAD_PATH, delivery_page, policy, server_digest_page, status_page
+from bot.server.pages.parts import DEAD_PATH, policy
+from bot.server.pages.status_page import server_digest_page, status_page
 from bot.server.storage.delivery_filter import DeliveryFilter
 from bot.server.storage.digests import Digests
 from bot.server.storage.installations import Installations

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TypeGuard
 
 from bot.domain.kinds import Kind
 from bot.domain.post import COMMENT
@@ -58,10 +57,7 @@ from bot.server.log import Bug, catch_error
 from bot.server.model import (
     Delivery,
     Grant,
-    HistoryPart,
-    Instant,
     PendingWork,
-    Priority,
     RepositoryRow,
     Result,
     RunReport,
@@ -76,16 +72,12 @@ from bot.server.storage.budgets import Budgets
 from bot.server.storage.digests import Digests
 from bot.server.storage.installations import Installations
 from bot.server.storage.outbox import people_digest
+from bot.server.work.follow_up import PROMISE_DELAY, Progress, is_history_limit, plan_next
 from bot.server.work.installation_events import InstallationEvents
 from bot.server.work.policy import COMMENT_EVENT, DeliveryGroup, RepositoryMoved, coalesce, judge, limit_end
 from bot.server.work.pushes import PacedStore
 from bot.server.work.results import earlier_result, matches, nearest, result_for
 from bot.settings.yaml_file import CONFIG_PATH
-
-PROMISE_DELAY = 125_000
-"""Milliseconds until an unconfirmed promise may be checked: a little over `bot.pipeline.tools.POSTING_WINDOW`."""
-
-MAX_BACKOFF = 3_600_000  # milliseconds until a repository with unfinished work is due again
 
 DIGEST_PERIOD = timedelta(days=30)
 """How far the digest of a repository looks back."""
@@ -276,18 +268,33 @@ class RepositoryRun:
     def _read_on(self, memory: Memory, bot: Tools, row: RepositoryRow) -> None:
         """Continue what nobody waits for: the history, discussions, and the digest if it is due."""
         self.run_log.on_stage("read on")
-        self.report = self._plan_next(memory, bot, row, made_progress=False)  # valid if the next step fails
+        self.report = plan_next(self._progress(memory, bot, row), made_progress=False)  # valid if the next step fails
         if before := memory.state.manifest.reading:
             continue_rebuild(
                 replace(bot, memory=memory),
                 unattended=all(each.event.is_background for each in self.work.deliveries),
             )
-            self.report = self._plan_next(memory, bot, row, made_progress=memory.state.manifest.reading != before)
+            self.report = plan_next(
+                self._progress(memory, bot, row), made_progress=memory.state.manifest.reading != before
+            )
         events = [each.event for each in self.work.deliveries]
         event = next((each for each in events if each.is_of_discussion), events[0])
         read_discussions(event, replace(bot, memory=memory))
         if all(each.is_maintenance for each in events) and not self.run_log.met:
             self._make_digest(bot, memory)
+
+    def _progress(self, memory: Memory, bot: Tools, row: RepositoryRow) -> Progress:
+        return Progress(
+            memory,
+            bot,
+            row,
+            self.work.deliveries,
+            self.results,
+            self.comment_results,
+            self.run_log.met,
+            self.history,
+            self.dependencies.now(),
+        )
 
     def _make_digest(self, bot: Tools, memory: Memory) -> None:
         """Make the digest again if it is due, in a run that nobody waits for."""
@@ -335,7 +342,7 @@ class RepositoryRun:
         if own and own.error and not own.is_refused:
             error = own.error
         elif (not own or own.is_owed) and not error:
-            error = next((each for each in self.run_log.met[met_before:] if not _is_history_limit(each)), None)
+            error = next((each for each in self.run_log.met[met_before:] if not is_history_limit(each)), None)
         if error:
             self._apply_error(error)
             self._judge(group.deliveries, error)
@@ -400,57 +407,3 @@ class RepositoryRun:
             run.disk.note_fault(error)
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE_ERRORS):
             run.clones.forget(repository)
-
-    def _plan_next(self, memory: Memory, bot: Tools, row: RepositoryRow, *, made_progress: bool) -> RunReport:
-        """How far memory has read, and when to look again even if nothing happens.
-
-        ``reads_on``: an unfinished rebuild made progress in this run, so the next run follows at once.
-        """
-        report, now = self._report_progress(memory), self.dependencies.now()
-        if any(each.state == "waiting" for each in self.results.values()):
-            return report
-        limits = [each for each in self.run_log.met if _is_history_limit(each)]
-        limit_ends = max((limit_end(each, now) for each in limits), default=0)
-        outstanding = self._outstanding(memory, bot)
-        if limit_ends and not outstanding:
-            return replace(report, requeue_after=limit_ends, urgency=Priority.HISTORY)
-        is_unfinished = memory.state.manifest.reading is not None and not limits and not bot.forge.troubles
-        has_advanced = not limits and report.is_unread and report.cursor > row.cursor
-        if (is_unfinished and made_progress) or has_advanced:
-            return replace(report, requeue_after=now)
-        if not (is_unfinished or outstanding):
-            return report
-        is_idle = not self.comment_results and all(each.event.name == CATCH_UP_EVENT for each in self.work.deliveries)
-        backoff = min(MAX_BACKOFF, 2 * row.backoff) if is_idle and row.backoff else PROMISE_DELAY
-        soonest = min((moment for moment in (*outstanding, limit_ends) if moment > now), default=now + backoff)
-        return replace(report, requeue_after=min(soonest, now + backoff), backoff=backoff)
-
-    def _report_progress(self, memory: Memory) -> RunReport:
-        """How far memory has read; of a history that is not read completely, how much is left."""
-        manifest, read = memory.state.manifest, self.history
-        cursor = round(manifest.cursor.timestamp() * 1000) if manifest.cursor else 0
-        report = RunReport(cursor=cursor, threads=manifest.threads, is_unread=None)
-        if read and (manifest.reading or not read.complete):
-            total = -1 if read.total is None else read.total
-            known = len(manifest.reading.seen) if manifest.reading else manifest.threads
-            part = HistoryPart(known, total, max(0, total - len(read.seen)) if total >= 0 else -1)
-            return replace(report, history=part, is_unread=None if manifest.reading else True)
-        if manifest.reading or not any(each.state == "done" for each in self.results.values()):
-            return report
-        return replace(report, is_unread=False)
-
-    def _outstanding(self, memory: Memory, bot: Tools) -> list[Instant]:
-        """When each promise that this run left open may be checked, at the earliest."""
-        oldest = bot.now - bot.max_age
-        settled = {key for key, result in self.comment_results.items() if not result.is_owed and not result.error}
-        answers = memory.state.comments([key for key in memory.state.manifest.pending if key not in settled]).values()
-        starts = [answer.trying_since for answer in answers if answer.at > oldest]
-        requests = memory.state.manifest.requests_since(oldest)
-        starts += [each.trying_since for each in requests if each.state == "pending" and each.id not in settled]
-        starts += [None for _ in memory.state.manifest.renewals_due[:1] if bot.settings.mode == "comment"]
-        return [round(1000 * since.timestamp()) + PROMISE_DELAY if since else 0 for since in starts]
-
-
-def _is_history_limit(error: PrecedentError) -> TypeGuard[RateLimited]:
-    """Whether it is a limit that stops only the reading of history, which no delivery waits for."""
-    return isinstance(error, RateLimited) and error.resource in HISTORY_LIMITS

@@ -11,7 +11,9 @@ import pytest
 from bot.server.model import Result, RunReport
 from bot.server.pages.access import Role
 from bot.server.pages.dead_page import GROUP_DELIVERIES, MAX_GROUPS, DeadView, dead_page, parse_operation
-from bot.server.pages.status_page import PAGE_SIZE, dead_link, delivery_page, policy, status_page
+from bot.server.pages.delivery_page import delivery_page
+from bot.server.pages.parts import PAGE_SIZE, dead_link, policy
+from bot.server.pages.status_page import status_page
 from bot.server.storage.delivery_filter import DeliveryFilter
 from bot.server.storage.operations import Operation, replay_or_drop
 from tests.server.pages.test_status_page import links, text_of

@@ -17,20 +17,20 @@ from bot.domain.answer import Match
 from bot.github.events import Event
 from bot.pipeline.reconcile import CommentResult
 from bot.server.model import Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
+from bot.server.pages.delivery_page import delivery_page
 from bot.server.pages.health import Check, readiness_checks
-from bot.server.pages.status_page import (
+from bot.server.pages.parts import (
     PAGE_SIZE,
     badge,
     count_of,
-    delivery_page,
     describe_event,
     format_duration,
     join_names,
     moment,
     policy,
-    status_page,
     style,
 )
+from bot.server.pages.status_page import status_page
 from bot.server.storage.delivery_filter import DeliveryFilter
 from bot.server.storage.installations import Installations
 from bot.server.work.results import nearest

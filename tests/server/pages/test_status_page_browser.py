@@ -11,8 +11,9 @@ import pytest
 from bot.domain.kinds import Kind
 from bot.server.pages.access import Role
 from bot.server.pages.dead_page import DeadView, dead_page
+from bot.server.pages.delivery_page import delivery_page
 from bot.server.pages.health import readiness_checks
-from bot.server.pages.status_page import delivery_page, server_digest_page, status_page
+from bot.server.pages.status_page import server_digest_page, status_page
 from bot.server.storage.delivery_filter import DeliveryFilter
 from bot.server.storage.digests import SectionNumbers, StoredDigest
 from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, open_watched

@@ -66,7 +66,7 @@ def test_workers_that_store_at_the_same_time_keep_the_lowest_number(queue: Queue
 
     def work(worker: int) -> None:
         with closing(Database(queue.url)) as database:
-            budgets = Budgets(database.transaction, queue.clock)
+            budgets = Budgets(database, queue.clock)
             ready.wait()
             for step in range(10):
                 budgets.store(7, {CORE: rate(lowest + 10 * worker + step, end), GRAPHQL: rate(4000 - step, end)})
@@ -106,7 +106,7 @@ def test_a_database_outage_during_a_run_does_not_end_the_run(queue: Queue) -> No
         def store(self, installation: int, rates: object) -> None:
             raise WorldError("away")
 
-    run_budget = UnreachableBudgets(queue.inbox.database.transaction, queue.clock).for_run(7)
+    run_budget = UnreachableBudgets(queue.inbox.database, queue.clock).for_run(7)
     for left in range(120):
         run_budget.note({"x-ratelimit-remaining": str(4000 - left), "x-ratelimit-limit": "5000"})
     assert run_budget.rates[CORE].left == 3881

@@ -10,7 +10,7 @@ from bot.server.model import Priority, RepositoryKey, RunReport
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents, apply_installation_events
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent
-from tests.server.queues import keys, take_lease
+from tests.server.queues import keys, lost_inbox, take_lease
 
 
 def apply_last(env: AppEnvironment) -> list[str]:
@@ -248,13 +248,9 @@ def test_an_event_affects_only_the_repositories_that_it_names(env: AppEnvironmen
 
 
 def test_an_event_is_not_marked_done_while_the_database_is_unreachable(env: AppEnvironment) -> None:
-    class LostDatabase:
-        def installations(self) -> object:
-            raise WorldError("the database is away")
-
     env.arrive(RepositoryKey(5, 0), "installation", "deleted", account="octocat")
     with pytest.raises(WorldError):
-        apply_installation_events(env.begin(RepositoryKey(5, 0)), LostDatabase(), env.tokens, env.removed_clones.append)  # type: ignore[arg-type]
+        apply_installation_events(env.begin(RepositoryKey(5, 0)), lost_inbox(), env.tokens, env.removed_clones.append)
 
 
 @pytest.mark.slow
