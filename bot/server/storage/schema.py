@@ -5,7 +5,7 @@ from __future__ import annotations
 POSTGRES_SCHEMA = "precedent"
 """The schema of our tables in PostgreSQL."""
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 SCHEMA_HEARTBEAT = "schema"
 """The heartbeat whose time column holds the version of the tables."""
 
@@ -56,7 +56,7 @@ create table organisation_shown (
 create index organisation_shown_other on organisation_shown (other_repository, other_thread);
 create table installations (
   id {big} primary key, account text not null default '', state text not null default 'active',
-  changed {big} not null, paused_until {big} not null default 0);
+  changed {big} not null);
 create table audit (
   seq {serial}, acted_at {big} not null, who text not null, action text not null, asked {big} not null,
   done {big} not null, chosen text not null, why text not null);
