@@ -28,8 +28,10 @@ def purge(database: Database, now: Callable[[], Instant], before: Instant) -> in
         time.sleep(PURGE_PAUSE)
     with database.transaction() as transaction:
         purge_audit(transaction, before)
-    for table in (Heartbeats, Installations, Budgets, Digests):
-        table(database, now).purge(before)
+    Heartbeats(database, now).purge(before)
+    Installations(database, now).purge(before)
+    Budgets(database, now).purge(before)
+    Digests(database, now).purge(before)
     CounterTable(database, now).add_up()
     return purged
 

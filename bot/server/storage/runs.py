@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from bot.server.model import HistoryPart, Instant, PendingWork, RepositoryKey, RepositoryRow, RunReport, RunRow
 from bot.server.storage.database import Row, Transaction, to_json
 
+MAX_STORED_PUSHES = 6
 PACE_RUNS = 6
 """Runs whose pace counts: the newest ones, with the time between them."""
 
@@ -58,9 +59,6 @@ def parse_estimate(text: str) -> HistoryEstimate | None:
         return None
     read, marks = json.loads(text)
     return HistoryEstimate(read, tuple((at, left) for at, left in marks))
-
-
-MAX_STORED_PUSHES = 6
 
 
 def open_run(transaction: Transaction, work: PendingWork, worker: str) -> None:
