@@ -24,10 +24,11 @@ from pathlib import Path
 from bench.bench_receive import KINDS
 from bench.bench_receive import database as new_database
 from bot.github.events import Event
-from bot.server.database import Database
-from bot.server.database import machine_clock as clock
-from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey
+from bot.server.storage.database import Database
+from bot.server.storage.database import machine_clock as clock
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.retention import purge
 
 RATE = 100
 """Deliveries a second that the purge must keep up with."""
@@ -78,13 +79,13 @@ def fill(database: Database, rows: int) -> None:
             filling.change(sql.replace("{numbers}", numbers).replace("{columns}", _COLUMNS))
 
 
-def purge(url: str) -> tuple[int, float]:
+def timed_purge(url: str) -> tuple[int, float]:
     """Purge old deliveries; returns how many, and the seconds it took."""
     inbox = Inbox(Database(url), "purging", clock)
     with inbox.database.transaction() as asking:
         asking.row("select 1 as connected")
     began = time.perf_counter()
-    return inbox.purge(clock() - 60_000), time.perf_counter() - began
+    return purge(inbox.database, inbox.now, clock() - 60_000), time.perf_counter() - began
 
 
 def storing(inbox: Inbox) -> Iterator[float]:

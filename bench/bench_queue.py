@@ -24,11 +24,11 @@ from pathlib import Path
 from bench import figures
 from bench.figures import Limit, Peer, Report, Spread, Table
 from bot.github.events import Event
-from bot.server.database import Database
-from bot.server.database import machine_clock as clock
-from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Lease, Priority, RepositoryKey, Result, RunReport
-from bot.server.worker import Worker
+from bot.server.storage.database import Database
+from bot.server.storage.database import machine_clock as clock
+from bot.server.storage.inbox import Inbox
+from bot.server.work.worker import Worker
 from tests.server import postgres
 
 GROUPS = (1, 8, 32)

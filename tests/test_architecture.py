@@ -60,6 +60,15 @@ STARTERS = {
 }
 """The modules that may start a program, and which program."""
 
+SERVER_ROOMS = {
+    "storage": (),
+    "organisation": ("storage",),
+    "receive": ("storage",),
+    "work": ("receive", "organisation", "storage"),
+    "pages": ("organisation", "storage"),
+}
+"""The folders of `bot.server`, each with those that it may import."""
+
 STARTS_PROGRAM = re.compile(
     r"(subprocess|multiprocessing|pty|_posixsubprocess)(\.|$)"
     r"|(os|posix)\.(exec\w+|fork\w*|popen|posix_spawnp?|spawn\w+|startfile|system)$"
@@ -72,6 +81,7 @@ OWN_REPOSITORIES = ("bot.git.", "bot.memory.")
 
 FOREIGN_PACKAGES = {
     "numpy": ("bot.ranking", "bot.index"),
+    "starlette": ("bot.server",),
     "whoosh": ("bot.index.whoosh",),
 }
 """Libraries that a package of ours may import, instead of a single module."""
@@ -175,6 +185,22 @@ def test_every_package_has_a_place_in_the_order() -> None:
 def test_packages_import_only_earlier_packages() -> None:
     all_modules = set(modules())
     assert [wrong for module in modules().values() for wrong in upward_imports(module, all_modules)] == []
+
+
+def test_the_rooms_of_the_server_import_only_what_is_before_them() -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, module in modules().items()
+        for target in module.imports
+        if (room := server_room(name)) and (other := server_room(target)) and other not in {room, *SERVER_ROOMS[room]}
+    ]
+    assert wrong == []
+
+
+def server_room(name: str) -> str:
+    """The folder of `bot.server` that a module is in; "" for one above them, and outside."""
+    parts = name.split(".")
+    return parts[2] if parts[:2] == ["bot", "server"] and len(parts) > 3 and parts[2] in SERVER_ROOMS else ""
 
 
 def test_class_names_are_unique() -> None:

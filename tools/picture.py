@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bot.evaluation.digest_page import render_digest
 from bot.evaluation.report import render_report
-from bot.server.health import readiness_checks
-from bot.server.status_page import status_page
+from bot.server.pages.health import readiness_checks
+from bot.server.pages.status_page import status_page
 from tests.evaluation.samples import generated
 from tests.questions import digest_samples
 from tests.server.sample_inbox import NOW as STATUS_NOW

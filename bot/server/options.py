@@ -41,7 +41,7 @@ MIN_SECRET_CHARS = {"webhook_secret": 16, "webhook_secret_old": 16, "status_pass
 
 MIN_PASSWORD_BITS = 48
 """Bits of the passwords of the status page. A stranger may guess as fast as the server answers (see
-`rate_limiter.PasswordLimiter`): at 5,000 guesses a second, half of all such passwords take 900 years."""
+`pages.access.PasswordLimiter`): at 5,000 guesses a second, half of all such passwords take 900 years."""
 
 MAX_SECRET_CHARS = 16_384
 """Most characters of a secret; of its file, bytes count."""

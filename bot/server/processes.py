@@ -28,13 +28,7 @@ from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import Candidates
 from bot.recall.other_repositories import elsewhere_to_show
-from bot.server import health, web
-from bot.server.clone_cache import CloneCache
-from bot.server.database import Database, DatabaseClock
-from bot.server.disk_guard import DiskGuard
-from bot.server.health import APP_HEARTBEAT, refresh_app_info
-from bot.server.inbox import Inbox
-from bot.server.installations import TokenCache
+from bot.server.dependencies import Run, RunDependencies
 from bot.server.log import run_guarded, write_logs
 from bot.server.options import (
     WORKER_NAME_KEY,
@@ -44,16 +38,27 @@ from bot.server.options import (
     stored_password,
     worker_environment,
 )
-from bot.server.organisation_guard import INDEX_UP, OrganisationGuard
-from bot.server.organisation_register import OrganisationRegister
-from bot.server.rate_limiter import RateLimiter
-from bot.server.resync import Resync
+from bot.server.organisation.guard import INDEX_UP, OrganisationGuard
+from bot.server.organisation.register import OrganisationRegister
+from bot.server.pages import health
+from bot.server.receive.connections import open_listener, serve_http
+from bot.server.receive.webhook import WebhookRules
+from bot.server.receive.writer import GroupCommitWriter
 from bot.server.secret_files import SecretFiles
 from bot.server.spans import start_tracing, stop_tracing
 from bot.server.startup_check import OutsideChecks, StartupProblem, examine, raise_problems
-from bot.server.webhook import WebhookRules
-from bot.server.worker import Run, RunDependencies, Task, Worker, WorkerExit
-from bot.server.writer import GroupCommitWriter
+from bot.server.storage.clones import CloneCache
+from bot.server.storage.counters import CounterTable
+from bot.server.storage.database import Database, DatabaseClock
+from bot.server.storage.disk import DiskGuard
+from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.tokens import TokenCache
+from bot.server.web import create_app
+from bot.server.web_context import WebContext
+from bot.server.work.pushes import RateLimiter
+from bot.server.work.resync import Resync
+from bot.server.work.worker import Task, Worker, WorkerExit
 
 CHECK_INTERVAL = 0.1
 """Seconds between two checks of the children."""
@@ -214,7 +219,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
         with _app(options) as app:
             return app.about()
 
-    bind = (lambda: web.open_listener(options.host, options.port).close()) if listens else None
+    bind = (lambda: open_listener(options.host, options.port).close()) if listens else None
     needs_index = options.workers or not listens
     ask_index = partial(_ask_index, options) if options.organisation and needs_index else None
     return examine(options, OutsideChecks(prepare_tables, ask_about_app, bind, ask_index))
@@ -232,7 +237,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
     with open_inbox(options, own_name(), hurry=True) as inbox:
 
         def is_leader() -> bool:
-            return inbox.try_lead(EXPORTER_ROLE, EXPORTER_SECONDS)
+            return Heartbeats(inbox.database, inbox.now).try_lead(EXPORTER_ROLE, inbox.worker, EXPORTER_SECONDS)
 
         def closing_reason() -> str:
             is_leader()
@@ -240,7 +245,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
 
         writer = GroupCommitWriter(inbox, closing_reason)
         rules = WebhookRules(options.app_id, options.secrets, _fetch_login(options, inbox), options.scope)
-        door = web.WebContext(rules, writer, inbox, options, inbox.now, is_leader)
+        door = WebContext(rules, writer, inbox, options, inbox.now, is_leader)
 
         def use_secrets(new: ServerOptions) -> None:
             _app(new).close()  # a key that cannot sign is refused
@@ -252,7 +257,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
         with _keep_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
-            web.serve_http(web.create_app(door), options.host, options.port, stop.is_set, proxies=options.proxies)
+            serve_http(create_app(door), options.host, options.port, stop.is_set, proxies=options.proxies)
             log.info("stopped", extra={"all_stored": writer.stop(STORE_SECONDS)})
             stop_tracing()
     return 0
@@ -334,7 +339,9 @@ def run_dependencies(
     """What the runs of a process need; ``login`` is ours at GitHub."""
     guard = None
     if options.organisation:
-        guard = OrganisationGuard(partial(_open_index, options.organisation), inbox.count_up)
+        guard = OrganisationGuard(
+            partial(_open_index, options.organisation), CounterTable(inbox.database, inbox.now).add
+        )
     return RunDependencies(
         options=options,
         inbox=inbox,
@@ -375,12 +382,12 @@ def _fetch_login(options: ServerOptions, inbox: Inbox) -> str:
     """
     try:
         with _app(options) as app:
-            return refresh_app_info(app, inbox).login
+            return Heartbeats(inbox.database, inbox.now).refresh_app(app).login
     except Unauthorised:
         raise
     except ForgeError as error:
         log.warning("could not ask GitHub about the App: %s", error)
-        slug = inbox.heartbeats().get(APP_HEARTBEAT, (0, {}))[1].get("slug")
+        slug = Heartbeats(inbox.database, inbox.now).all().get(APP_HEARTBEAT, (0, {}))[1].get("slug")
         return f"{slug}[bot]" if slug else ""
 
 

@@ -1,28 +1,19 @@
-"""Collects the report of a run: notes, faults, the time of each stage, and the comments."""
+"""Collects the report of a run: notes, faults, and the time of each stage."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from bot.domain.thread import Kind
 from bot.errors import PrecedentError
-from bot.github.threads import OwnComment
-from bot.memory.memory import Memory
-from bot.pipeline.comments import OTHER_RUN_POSTING
-from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.setup import ApiUsage
-from bot.pipeline.site import RepositorySite
 from bot.server.spans import span
 
 MAX_NOTES = 20
 MAX_NOTE_CHARS = 300
-REASON_KINDS = ("same text", "same error", "same file", "both name", "both speak of")
-"""How reasons begin (see `bot.recall.similar`); words of issues follow."""
-
 log = logging.getLogger(__name__)
 
 
@@ -39,14 +30,18 @@ class RunLog:
     failed: list[str] = field(default_factory=list)
     used: ApiUsage = field(default_factory=lambda: ApiUsage(0, 0, 0))
     seconds: dict[str, float] = field(default_factory=dict)
+    _began: float = field(init=False)
     _stage: str = ""
     _since: float = 0.0
     _span: ExitStack = field(default_factory=ExitStack)
 
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
     def note(self, line: str) -> None:
         line = " ".join(line.split())[:MAX_NOTE_CHARS]
         if line not in self.notes:
-            log.info("%s", line)
+            log.info("%s", line, extra={"seconds": round(self.clock() - self._began, 2)})
             self.notes = [*self.notes, line][:MAX_NOTES]
 
     def show(self, line: str) -> None:
@@ -72,40 +67,3 @@ class RunLog:
         self._span.close()
         if stage:
             self._span.enter_context(span(stage))
-
-
-def result_for(results: Iterable[CommentResult], number: int) -> CommentResult | None:
-    """Return the result for an issue: a comment or a reply rather than silence."""
-    return min((each for each in results if each.id == number), key=lambda each: not each.spoke, default=None)
-
-
-def earlier_result(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
-    """Return an earlier comment from memory, whose run may have died before it could report it."""
-    post = memory.state.comments([number]).get(number)
-    if post and post.state == "pending" and post.trying_since:
-        return CommentResult(number, "", "silent", OTHER_RUN_POSTING, is_owed=True)
-    if post is None or post.state not in ("said", "silent", "removed", "withdrawn"):
-        return None
-    if post.state != "said":
-        return CommentResult(number, "", "silent", post.reason)
-    entry = memory.entries([number]).get(number)
-    traits = (entry.kind if entry else Kind.ISSUE).traits
-    url = f"{site.server_url}/{site.repository}/{traits.path}/{number}{traits.comment_path}{post.comment_id}"
-    comment = OwnComment(post.comment_id, "", url) if post.comment_id else None
-    return CommentResult(number, "", "unchanged", "the comment was already posted", comment=comment)
-
-
-def nearest(spoken: CommentResult) -> tuple[tuple[int, float, str], ...]:
-    """Return the most similar issues, shown or not, with similarity in 0..1 and the kinds of reasons."""
-    return tuple((m.id, m.similarity, _kinds(m.why)) for m in spoken.nearest if isinstance(m.id, int))
-
-
-def _kinds(why: Iterable[str]) -> str:
-    """The kinds of reasons: words of issues are not stored in the inbox."""
-    return ", ".join(kind for kind in REASON_KINDS if any(f"{reason} ".startswith(f"{kind} ") for reason in why))
-
-
-def matches(spoken: CommentResult) -> tuple[tuple[int, float], ...]:
-    """Return the issues that were shown, with similarity in 0..1."""
-    shown = (*spoken.context.seen_before, *spoken.context.open_now)
-    return tuple((match.id, match.similarity) for match in shown if isinstance(match.id, int))

@@ -17,10 +17,10 @@ from typing import Literal
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.app import EVENTS, PERMISSION_LEVELS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
-from bot.server.disk_guard import MIN_FREE_BYTES
-from bot.server.health import MAX_CLOCK_SKEW_SECONDS
 from bot.server.options import Misconfigured, ServerOptions, stored_password
+from bot.server.pages.health import MAX_CLOCK_SKEW_SECONDS
 from bot.server.spans import is_tracing_wanted, tracing_problem
+from bot.server.storage.disk import MIN_FREE_BYTES
 
 RECOMMENDED_FREE_BYTES = 1_000_000_000
 """Bytes that should be free at the start. A running server goes on down to `MIN_FREE_BYTES`, so a restart may too."""

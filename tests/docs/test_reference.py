@@ -17,12 +17,13 @@ from bot.action.outputs import outputs
 from bot.comment.render import Renderer
 from bot.comment.template_sandbox import _BLOCK_CHARGE, _LOOP_CHARGE, _LOOP_FIELDS, _Environment
 from bot.pipeline.reconcile import CommentResult
-from bot.server import metrics
-from bot.server.metrics import ReceiveHistogram
 from bot.server.model import State
 from bot.server.options import ServerOptions, secret_names, variable
-from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation.changes import OrganisationChanges
+from bot.server.pages import metrics
+from bot.server.pages.metrics import ReceiveHistogram
 from bot.server.scope import ALL_REPOSITORIES
+from bot.server.storage.counters import DELIVERIES_METRIC, CounterTable
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, rules
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
@@ -124,7 +125,9 @@ def test_the_threshold_is_that_of_the_code() -> None:
 def sample_metrics() -> dict[str, tuple[str, tuple[str, ...], str]]:
     """Each metric of the sample day: its kind, labels and help, by the name in the page of metrics."""
     inbox = sample_inbox()
-    inbox.count_up({(metrics.DELIVERIES_METRIC, ("issues", "stored")): 1, (metrics.SEARCHES_METRIC, ("found",)): 1})
+    CounterTable(inbox.database, inbox.now).add(
+        {(DELIVERIES_METRIC, ("issues", "stored")): 1, (metrics.SEARCHES_METRIC, ("found",)): 1}
+    )
     OrganisationChanges(inbox.database, inbox.queue, inbox.now).align("/srv/index", ALL_REPOSITORIES)
     families = {}
     for each in text_string_to_metric_families(metrics.render(inbox, ReceiveHistogram(), TODAY).decode()):
@@ -148,7 +151,7 @@ def test_every_metric_is_documented_correctly_and_no_other() -> None:
 
 def test_the_sample_day_has_every_metric() -> None:
     """Metrics that appear only at times must be documented too, so the sample day has every name in the code."""
-    tree = ast.parse(text("bot/server/metrics.py"))
+    tree = ast.parse(text("bot/server/pages/metrics.py"))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
     metric_calls = [node for node in calls if re.search(r"(?:MetricFamily|_gauge)$", ast.unparse(node.func))]
     literal = {node.args[0].value for node in metric_calls if isinstance(node.args[0], ast.Constant)}

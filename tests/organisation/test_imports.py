@@ -21,7 +21,7 @@ def loaded_libraries(code: str) -> list[str]:
 
 @pytest.mark.slow
 def test_other_modules_do_not_load_the_engine() -> None:
-    modules = "bot.cli.main, bot.cli.commands.search, bot.mcp.server, bot.server.worker, bot.server.web"
+    modules = "bot.cli.main, bot.cli.commands.search, bot.mcp.server, bot.server.work.worker, bot.server.web"
     modules += ", bot.cli.commands.serve, bot.action.main, bot.pipeline.handle, bot.organisation, bot.organisation.rows"
     assert loaded_libraries(f"import {modules}, bot.recall.candidates") == []
 

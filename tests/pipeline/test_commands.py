@@ -35,7 +35,7 @@ from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.requests import find_requests, unread_requests
 from bot.pipeline.tools import DAILY_LIMIT_REACHED, Tools
 from bot.reading.requests import COMMAND_NAMES
-from bot.server.inbox_rows import REASONS
+from bot.server.storage.counters import REASONS
 from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
 from tests.comment.detector import report
 from tests.examples import mostly_slow

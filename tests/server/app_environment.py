@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 
 from bot.github.app import App
 from bot.github.events import Event
-from bot.server.inbox import Inbox
-from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
-from bot.server.resync import MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, Resync, ResyncResult
-from bot.server.webhook import WebhookRules, receive
+from bot.server.receive.webhook import WebhookRules, receive
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.installations import Installations
+from bot.server.storage.operations import drop
+from bot.server.storage.tokens import TokenCache
+from bot.server.work.drift import QUARTER_HOUR, QUARTERS_PER_DAY
+from bot.server.work.resync import MINUTE, Resync, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as SentDelivery
 from tests.fakes.hooks import signed_headers
@@ -52,7 +55,7 @@ class AppEnvironment:
 
     def __post_init__(self) -> None:
         self.tokens = TokenCache(self.api)
-        self.register = self.inbox.installations()
+        self.register = Installations(self.inbox.database, self.inbox.now)
 
     def arrive(
         self, key: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
@@ -76,7 +79,7 @@ class AppEnvironment:
             self.arrive(repository)
             work = self.begin(repository)
             self.inbox.end(work, [], RunReport())
-            self.inbox.drop([each.seq for each in work.deliveries], "for the test")
+            drop(self.inbox, [each.seq for each in work.deliveries], "for the test")
 
     def waiting(self, repository: RepositoryKey) -> list[str]:
         """The names of the events that wait in a repository."""
@@ -111,7 +114,7 @@ def set_cursor(env: AppEnvironment, repository: RepositoryKey, cursor: Instant) 
     env.arrive(repository)
     work = env.begin(repository)
     env.inbox.end(work, [], RunReport(cursor=cursor))
-    env.inbox.drop([each.seq for each in work.deliveries], "for the test")
+    drop(env.inbox, [each.seq for each in work.deliveries], "for the test")
 
 
 def receive_sent(env: AppEnvironment, sent: SentDelivery) -> Arrival:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.database import Database
+from bot.server.storage.database import Database
 from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject
 from tests.server import postgres

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.github.events import Event
-from bot.server.clone_cache import CloneCache
-from bot.server.disk_guard import DiskGuard
-from bot.server.inbox import Inbox
+from bot.server.dependencies import RunDependencies
 from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
-from bot.server.rate_limiter import RateLimiter
-from bot.server.reconcile import reconcile
-from bot.server.worker import RunDependencies
+from bot.server.storage.clones import CloneCache
+from bot.server.storage.disk import DiskGuard
+from bot.server.storage.inbox import Inbox
+from bot.server.work.pushes import RateLimiter
+from bot.server.work.reconcile import reconcile
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject

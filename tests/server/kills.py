@@ -27,9 +27,10 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.organisation.lance import open_candidates
 from bot.reading.analyzer import terms
-from bot.server.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from bot.server.model import WORKER_PREFIX, Delivery
-from bot.server.organisation_changes import OrganisationChanges
+from bot.server.organisation.changes import OrganisationChanges
+from bot.server.storage.heartbeats import Heartbeats
+from bot.server.storage.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.invariants import broken_objects, memory_faults
@@ -158,7 +159,11 @@ class Campaign:
     def live_pids(self) -> set[object]:
         """The process ids of the workers with a heartbeat; some may have been killed since."""
         with self.stage.inbox() as inbox:
-            return {note["pid"] for name, (_, note) in inbox.heartbeats().items() if name.startswith(WORKER_PREFIX)}
+            return {
+                note["pid"]
+                for name, (_, note) in Heartbeats(inbox.database, inbox.now).all().items()
+                if name.startswith(WORKER_PREFIX)
+            }
 
     def run(self, kills: int) -> list[str]:
         """Run the campaign, until everything is answered or nothing was for `PATIENCE`. Returns the faults."""

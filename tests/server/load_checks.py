@@ -24,12 +24,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
-from bot.server.inbox import Inbox
 from bot.server.log import run_guarded
 from bot.server.model import Lease, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
-from bot.server.worker import Worker
+from bot.server.storage.inbox import Inbox
+from bot.server.work.worker import Worker
 from tests.server.client import Sent
 from tests.server.web_process import ROOT
 

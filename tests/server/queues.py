@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.github.events import Event
-from bot.server.database import Database, Transaction, machine_clock
-from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
-from bot.server.queue import LEASE_DURATION, WorkQueue
-from bot.server.worker import Worker
+from bot.server.storage.database import Database, Transaction, machine_clock
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.queue import LEASE_DURATION, WorkQueue
+from bot.server.work.worker import Worker
 
 REPOSITORY = RepositoryKey(7, 70)
 APP = 9
@@ -68,6 +68,11 @@ class FileInbox(Inbox):
         database = Database(copy_database(template_file(), self.folder))
         super().__init__(database, worker, now)
         self.closing = weakref.finalize(self, _remove, database, self.folder)
+
+
+def lost_inbox() -> Inbox:
+    """An inbox whose database cannot be opened."""
+    return Inbox(Database("sqlite:////nowhere/queue.sqlite"), "lost", machine_clock)
 
 
 def _remove(database: Database, folder: Path) -> None:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from bot.server import options
-from bot.server.database import Database
-from bot.server.database import machine_clock as clock
-from bot.server.inbox import Inbox
 from bot.server.model import Delivery
+from bot.server.storage.database import Database
+from bot.server.storage.database import machine_clock as clock
+from bot.server.storage.inbox import Inbox
 from tests.fakes import hooks
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub

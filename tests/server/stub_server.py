@@ -17,10 +17,10 @@ from pathlib import Path
 from bot.cli.output import CommandResult
 from bot.errors import PrecedentError
 from bot.server import processes
+from bot.server.dependencies import RunDependencies
 from bot.server.model import Delivery, Lease, PendingWork, Result, RunReport
 from bot.server.options import WORKER_NAME_KEY, WORKER_REQUIRED, forget_secrets, read_options
 from bot.server.processes import spawn
-from bot.server.worker import RunDependencies
 
 RUNS = "runs.jsonl"
 

@@ -16,13 +16,14 @@ import yaml
 
 from bot.github.app import EVENTS, OPTIONAL_PERMISSIONS, PERMISSIONS
 from bot.server.options import ServerOptions, is_secret, variable
-from bot.server.webhook import INSTALLATION_EVENTS, REPOSITORY_EVENTS
+from bot.server.receive.webhook import INSTALLATION_EVENTS, REPOSITORY_EVENTS
 from bot.settings.schema import rules
 from tests.container.engine import Engine
 from tests.server.server_container import IMAGE, ContainerStage, service
 from tests.server.server_process import SLUG
 
 ROOT = Path(__file__).resolve().parents[2]
+UNITS = ("deploy/precedent.service", "deploy/precedent-worker.service")
 ALWAYS_DELIVERED = {"installation", "installation_repositories"}
 """Events that every App receives and none can subscribe to."""
 
@@ -58,7 +59,7 @@ def test_the_registration_link_in_the_documentation_matches_the_manifest(manifes
     assert "secret" not in address
 
 
-@pytest.mark.parametrize("path", ["deploy/compose.yml", "deploy/precedent.service", "deploy/env.example"])
+@pytest.mark.parametrize("path", ["deploy/compose.yml", *UNITS, "deploy/env.example"])
 def test_every_variable_in_the_deployment_files_is_an_option(path: str) -> None:
     variables = {variable(name) for name in rules(ServerOptions)}
     variables |= {f"{variable(name)}_FILE" for name in rules(ServerOptions) if is_secret(name)}
@@ -103,13 +104,23 @@ def test_the_documentation_creates_exactly_the_secret_files_that_are_mounted() -
     assert files == created
 
 
+def test_the_units_differ_only_in_what_they_run_and_read() -> None:
+    """Each limit and each restriction of the server is one of a worker, too."""
+    own = re.compile(r"#|Description|After|ExecStart|Environment|LoadCredential|StateDirectory=|$")
+    server, worker = ([line for line in text(path).splitlines() if not own.match(line)] for path in UNITS)
+    assert server == worker
+    assert "LimitNOFILE=65536" in worker
+
+
 @pytest.mark.night
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
-def test_the_unit_is_valid_and_gives_the_server_few_privileges(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", UNITS)
+def test_a_unit_is_valid_and_gives_its_process_few_privileges(path: str, tmp_path: Path) -> None:
     """With a program and a folder that exist here; by systemd's own measure, where 10 is a service that may do all."""
     unit = tmp_path / "precedent.service"
-    content = text("deploy/precedent.service").replace("WorkingDirectory=/opt/precedent\n", "")
-    unit.write_text(content.replace("/opt/precedent/.venv/bin/python -m bot serve", "/bin/true"), encoding="utf-8")
+    content = text(path).replace("WorkingDirectory=/opt/precedent\n", "")
+    program = re.sub("/opt/precedent/.venv/bin/python -m bot (serve|worker)", "/bin/true", content)
+    unit.write_text(program, encoding="utf-8")
     for words in (("verify",), ("security", "--offline=true", "--threshold=20")):
         result = subprocess.run(["systemd-analyze", *words, str(unit)], capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr

@@ -6,10 +6,11 @@ import pytest
 
 from bot.github.errors import CORE, EVENT_LIMITS, GRAPHQL, HISTORY, HISTORY_LIMITS, SECONDARY
 from bot.github.events import Event
+from bot.server.storage.installations import Installations
 from tests.fakes.payloads import EventfulProject
 from tests.server.harness import ServerHarness
 from tests.server.queues import REPOSITORY, Queue, arrival, take_lease
-from tests.server.test_reconcile import reading_progress, store_half_rebuild
+from tests.server.work.test_reconcile import reading_progress, store_half_rebuild
 
 pytestmark = pytest.mark.slow
 HOUR = 3_600
@@ -89,7 +90,10 @@ def test_runs_while_the_limit_holds_do_not_prolong_it(harness: ServerHarness) ->
     exhaust_graphql(harness)
     harness.ask(new_project)
     harness.settle()
-    register, installation = harness.env.inbox.installations(), harness.repository(new_project).installation
+    register, installation = (
+        Installations(harness.env.inbox.database, harness.env.inbox.now),
+        harness.repository(new_project).installation,
+    )
     until = register.paused_until(installation, HISTORY_LIMITS)
     assert until > harness.env.clock.now
     harness.pass_time((until - harness.env.clock.now) / 1000 - 20)
@@ -116,7 +120,7 @@ def test_a_rebuild_continues_when_the_limit_ends(harness: ServerHarness) -> None
 @pytest.mark.parametrize("resource", [CORE, SECONDARY, GRAPHQL, HISTORY, "search", "code_search"])
 def test_only_limits_on_all_requests_pause_a_repository(queue: Queue, resource: str) -> None:
     queue.inbox.put([arrival("a")])
-    register = queue.inbox.installations()
+    register = Installations(queue.inbox.database, queue.inbox.now)
     register.pause(REPOSITORY.installation, resource, queue.clock() + 60_000)
     register.pause(REPOSITORY.installation, resource, queue.clock() + 30_000)
     register.pause(8, CORE, queue.clock() + 90_000)

@@ -26,13 +26,13 @@ from bot.server.log import (
     write_logs,
 )
 from bot.server.options import Misconfigured
-from bot.server.worker import EXIT_WORK_ABANDONED, WorkerExit
+from bot.server.work.worker import EXIT_WORK_ABANDONED, WorkerExit
 
 SECRET = "It's a Secret to Everybody"
 
 
 def record(message: str, *arguments: object, **extra: object) -> logging.LogRecord:
-    log_record = logging.LogRecord("bot.server.reconcile", logging.INFO, __file__, 1, message, arguments, None)
+    log_record = logging.LogRecord("bot.server.work.reconcile", logging.INFO, __file__, 1, message, arguments, None)
     vars(log_record).update(extra)
     return log_record
 
@@ -52,7 +52,11 @@ def log(own_log: None) -> io.StringIO:
 
 def test_a_line_is_an_object_with_time_level_and_message() -> None:
     parsed = line("took %d of %s", 3, "17-4")
-    assert (parsed["level"], parsed["message"], parsed["logger"]) == ("info", "took 3 of 17-4", "bot.server.reconcile")
+    assert (parsed["level"], parsed["message"], parsed["logger"]) == (
+        "info",
+        "took 3 of 17-4",
+        "bot.server.work.reconcile",
+    )
     assert parsed["time"].endswith("+00:00")
 
 
@@ -71,8 +75,8 @@ def test_lines_about_a_request_name_it() -> None:
 def test_lines_within_a_block_share_its_fields_even_those_of_libraries(log: io.StringIO) -> None:
     with log_fields(request="r-1", delivery="guid-1", trace=""), log_fields(trace="t-1", delivery="guid-2"):
         logging.getLogger("urllib3").warning("a retry")
-        threading.Thread(target=lambda: logging.getLogger("bot.server.worker").info("another's")).start()
-    logging.getLogger("bot.server.worker").info("afterwards")
+        threading.Thread(target=lambda: logging.getLogger("bot.server.work.worker").info("another's")).start()
+    logging.getLogger("bot.server.work.worker").info("afterwards")
     parsed = [json.loads(each) for each in log.getvalue().splitlines()]
     shared = {"request": "r-1", "delivery": "guid-2", "trace": "t-1"}
     lines = {line["message"]: {name: line[name] for name in shared if name in line} for line in parsed}

@@ -19,25 +19,28 @@ from bot.domain.organisation import Visibility
 from bot.domain.post import OrganisationKey
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import ORGANISATION_EVENT, Event
-from bot.server.inbox import Inbox
-from bot.server.installation_events import apply_installation_events
 from bot.server.model import Arrival, DroppedDelivery, HistoryPart, Lease, Priority, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
-from bot.server.organisation_register import OrganisationRegister
+from bot.server.organisation.register import OrganisationRegister
+from bot.server.pages.repository_list import repository_list
+from bot.server.pages.status_page import status_page
 from bot.server.processes import open_inbox
-from bot.server.repository_list import HistoryEstimate, parse_estimate, repository_list
-from bot.server.resync import Resync
+from bot.server.receive.endpoint import Webhook
+from bot.server.receive.webhook import receive
 from bot.server.scope import EXCLUDED, RepositoryScope
-from bot.server.status_page import status_page
-from bot.server.web import Webhook
-from bot.server.webhook import receive
+from bot.server.storage.counters import CounterTable
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.installations import Installations
+from bot.server.storage.runs import HistoryEstimate, parse_estimate
+from bot.server.work.installation_events import apply_installation_events
+from bot.server.work.resync import Resync
 from tests.memory.remotes import git
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
 from tests.server.client import delivery_headers, issue_event
 from tests.server.harness import ServerHarness
+from tests.server.pages.test_status_page import text_of
 from tests.server.queues import REPOSITORY, Queue, all_done, arrival, claim
-from tests.server.test_status_page import text_of
-from tests.server.test_webhook import GUID, NOW, RULES, raw
+from tests.server.receive.test_webhook import GUID, NOW, RULES, raw
 from tests.server.web_process import make_web_context
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +85,9 @@ def test_an_excluded_delivery_is_acknowledged_and_counted_but_not_stored(tmp_pat
         assert web_door.writer.stop(10)
         assert (messages[0]["status"], json.loads(messages[1]["body"])) == (202, {"said": f"dropped: {EXCLUDED}"})
         assert inbox.deliveries() == []
-        assert inbox.counters() == {("precedent_deliveries_total", ("issues", "excluded")): 1}
+        assert CounterTable(inbox.database, inbox.now).read() == {
+            ("precedent_deliveries_total", ("issues", "excluded")): 1
+        }
 
 
 def test_a_new_installation_reads_no_excluded_repository(env: AppEnvironment) -> None:
@@ -237,11 +242,11 @@ def test_a_run_that_read_nothing_leaves_the_history_progress_as_it_was(queue: Qu
     end_run(inbox, claim(inbox), UNREAD)
     inbox.put([arrival("b")])
     end_run(inbox, claim(inbox), RunReport(is_unread=None))
-    row = inbox.installations().repository(REPOSITORY)
+    row = Installations(inbox.database, inbox.now).repository(REPOSITORY)
     assert (row.is_unread, row.threads, bool(row.history)) == (True, 100, True)
     inbox.put([arrival("c")])
     end_run(inbox, claim(inbox), RunReport(threads=900))
-    row = inbox.installations().repository(REPOSITORY)
+    row = Installations(inbox.database, inbox.now).repository(REPOSITORY)
     assert (row.is_unread, row.threads, row.history) == (False, 900, "")
 
 
@@ -296,7 +301,7 @@ def test_without_a_pace_there_is_no_estimate(estimate: HistoryEstimate) -> None:
 
 def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) -> None:
     inbox = limited_inbox(queue, 9)
-    register, now = inbox.installations(), queue.clock()
+    register, now = Installations(inbox.database, inbox.now), queue.clock()
     for number, name in enumerate(("ready", "reading", "new", "secret")):
         register.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=True)
     register.store_repository(RepositoryKey(8, 9), "octocat/hello-world", private=False)
@@ -328,7 +333,9 @@ def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) ->
 def test_the_status_page_shows_history_progress_and_observed_repositories(queue: Queue) -> None:
     inbox = limited_inbox(queue, 9)
     for number, name in enumerate(("api", "docs", "old", "new")):
-        inbox.installations().store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=False)
+        Installations(inbox.database, inbox.now).store_repository(
+            RepositoryKey(7, number + 1), f"octo-org/{name}", private=False
+        )
     part = HistoryPart(100, 900, 800)
     for number, report in ((1, RunReport()), (2, replace(UNREAD, history=part)), (3, RunReport())):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
@@ -363,7 +370,7 @@ def run_repos(folder: Path, *arguments: str, **environ: str) -> subprocess.Compl
 def test_the_repos_command_lists_repositories(tmp_path: Path) -> None:
     with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         for number, name in enumerate(("octo-org/docs-a", "octo-org/Api", "octo-org/old\t\x1b[31m")):
-            inbox.installations().store_repository(RepositoryKey(7, number + 1), name, private=True)
+            Installations(inbox.database, inbox.now).store_repository(RepositoryKey(7, number + 1), name, private=True)
         inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
         end_run(inbox, claim(inbox), UNREAD)
         end_run(inbox, claim(inbox), RunReport(threads=12))

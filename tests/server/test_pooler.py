@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bot.server.database import SCHEMA_VERSION
-from bot.server.queue import LEASE_DURATION
+from bot.server.storage.queue import LEASE_DURATION
+from bot.server.storage.schema import SCHEMA_VERSION
 from tests.fakes.payloads import EventfulProject
 from tests.server import pgbouncer, postgres
 from tests.server.pgbouncer import Bouncer
@@ -35,7 +35,7 @@ APPLICATION_NAME = "precedent-worker-in-a-test"
 
 TABLES = """
 import sys
-from bot.server.database import Database
+from bot.server.storage.database import Database
 database = Database(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from bot.errors import WorldError
-from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey
 from bot.server.processes import Child, Children, own_name
+from bot.server.storage.inbox import Inbox
 from tests.server.queues import FileInbox, arrival, until
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,7 +22,6 @@ from bot.errors import UserError, WorldError
 from bot.github.app import EVENTS, OPTIONAL_PERMISSIONS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised, Unreachable
 from bot.server import options as password
-from bot.server.disk_guard import MIN_FREE_BYTES
 from bot.server.options import Misconfigured, ServerOptions
 from bot.server.processes import RESYNC_DELAY, RESYNC_TASK
 from bot.server.startup_check import (
@@ -33,6 +32,7 @@ from bot.server.startup_check import (
     filesystem,
     raise_problems,
 )
+from bot.server.storage.disk import MIN_FREE_BYTES
 from tests.github.keys import key_pair
 from tests.server.client import auth_headers, request_once
 from tests.server.server_process import APP, ROOT, SLUG, ServerStage

@@ -17,7 +17,7 @@ from tests.server.client import delivery_headers, issue_event, request_once
 from tests.server.collector import Collector, ReceivedSpan
 from tests.server.conftest import KINDS
 from tests.server.server_process import READY, REPOSITORY, SLUG, ServerStage, until
-from tests.server.test_same_comments_as_action import DECISION, add_history
+from tests.server.work.test_same_comments_as_action import DECISION, add_history
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +113,7 @@ def test_one_trace_follows_a_delivery_from_its_receipt_to_the_comment_and_is_in_
     (say,) = [span for span in within if span.name == "say"]
     assert names(collector.children_of(say)) == ["POST /repos/{owner}/{repo}/issues/{issue_number}/comments"]
 
-    loggers = ("bot.server.web", "bot.server.reconcile")
+    loggers = ("bot.server.receive.endpoint", "bot.server.work.reconcile")
     lines = [line for line in stage.lines()[lines_before:] if line["logger"] in loggers]
     assert [line["message"] for line in lines] == ["202 stored", "done"]
     assert len({line["pid"] for line in lines}) == 2

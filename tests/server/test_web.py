@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from bot.server import web
 from bot.server.model import Refused
-from bot.server.webhook import MAX_SMALL_BODY, BodyBudget
+from bot.server.receive import connections
+from bot.server.receive.webhook import MAX_SMALL_BODY, BodyBudget
 from tests.server.client import (
     PASSWORD,
     Answer,
@@ -26,7 +26,7 @@ from tests.server.client import (
     request_once,
 )
 from tests.server.queues import until
-from tests.server.test_slow_senders import peak_memory
+from tests.server.receive.test_slow_senders import peak_memory
 from tests.server.web_process import web_process
 
 MB = 1024 * 1024
@@ -277,15 +277,15 @@ def test_refusals_are_not_counted_under_names_chosen_by_the_sender(port: int) ->
 
 
 def test_a_port_that_is_taken_is_reported_with_a_remedy() -> None:
-    with web.open_listener("127.0.0.1", 0) as listener:
+    with connections.open_listener("127.0.0.1", 0) as listener:
         listener.listen()
         port = listener.getsockname()[1]
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} .*choose another --port"):
-            web.open_listener("127.0.0.1", port)
+            connections.open_listener("127.0.0.1", port)
 
 
 def test_the_server_can_listen_on_an_ipv6_address() -> None:
-    with web.open_listener("::1", 0) as listener:
+    with connections.open_listener("::1", 0) as listener:
         assert listener.getsockname()[0] == "::1"
 
 
@@ -304,3 +304,12 @@ def test_a_delivery_in_progress_at_shutdown_is_stored_and_answered(tmp_path: Pat
     with web_process(tmp_path) as (port, process):
         assert asyncio.run(send_during_shutdown()).status == 202
         assert process.wait(timeout=30) == 0
+
+
+def test_the_form_for_finding_a_delivery_leads_to_its_page(port: int) -> None:
+    guid = str(uuid.uuid4())
+    assert get(port, f"/deliveries?id=%20{guid}%20").headers["location"] == f"/deliveries/{guid}"
+    assert get(port, "/deliveries?id=../dead").headers["location"] == "/deliveries/..%2Fdead"
+    deliver(port, x_github_delivery=guid)
+    assert guid.encode() in get(port, f"/deliveries/{guid}").body
+    assert get(port, "/deliveries").headers["location"] == "/deliveries/0"

@@ -19,16 +19,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bot.errors import WorldError
-from bot.server import health, web
-from bot.server.database import machine_clock as clock
-from bot.server.health import APP_HEARTBEAT
-from bot.server.inbox import Inbox
 from bot.server.model import WORKER_PREFIX
 from bot.server.options import ServerOptions
+from bot.server.pages import health
 from bot.server.processes import open_inbox
-from bot.server.web import WebContext, create_app
-from bot.server.webhook import WebhookRules
-from bot.server.writer import GroupCommitWriter
+from bot.server.receive import connections
+from bot.server.receive.webhook import WebhookRules
+from bot.server.receive.writer import GroupCommitWriter
+from bot.server.storage.database import machine_clock as clock
+from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
+from bot.server.storage.inbox import Inbox
+from bot.server.web import create_app
+from bot.server.web_context import WebContext
 from tests.ports import free_port
 from tests.server.client import PASSWORD, SECRET
 
@@ -64,7 +66,7 @@ def main() -> int:
     parser.add_argument("--password", default=PASSWORD)
     parser.add_argument("--operator", default="")
     parser.add_argument("--proxy", action="append", default=[])
-    parser.add_argument("--patience", type=float, default=web.HEADERS_TIMEOUT)
+    parser.add_argument("--patience", type=float, default=connections.HEADERS_TIMEOUT)
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     stop = threading.Event()
@@ -79,11 +81,11 @@ def main() -> int:
         unreachable = UnreachableInbox(inbox.database, "web", inbox.now)
         unreachable.away_file = options.data / "away"
         context = make_web_context(unreachable, options)
-        unreachable.heartbeat(APP_HEARTBEAT, {"slug": "helper", "ahead": 0})
-        unreachable.heartbeat(f"{WORKER_PREFIX}here", {"state": "ready"})
+        Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, {"slug": "helper", "ahead": 0})
+        Heartbeats(inbox.database, inbox.now).store(f"{WORKER_PREFIX}here", {"state": "ready"})
         context.writer.start()
         patience, proxies = arguments.patience, options.proxies
-        web.serve_http(create_app(context), "127.0.0.1", arguments.port, stop.is_set, patience, proxies)
+        connections.serve_http(create_app(context), "127.0.0.1", arguments.port, stop.is_set, patience, proxies)
         return 0 if context.writer.stop(3) else 1
 
 

@@ -19,9 +19,9 @@ from bot.server.model import Delivery, RepositoryKey, RunRow, State, moment_text
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
-    from bot.server.audit import AuditEntry
-    from bot.server.delivery_filter import DeliveryFilter
-    from bot.server.inbox import Inbox
+    from bot.server.storage.delivery_filter import DeliveryFilter
+    from bot.server.storage.inbox import Inbox
+    from bot.server.storage.operations import AuditEntry
 
 MAX_LIMIT = 1000
 COLUMNS = "number\tstate\treceived\tkey\tabout\tevent\treason"
@@ -113,7 +113,7 @@ def _check_arguments(args: DeliveriesArguments) -> None:
 
 
 def _filter(args: DeliveriesArguments) -> DeliveryFilter:
-    from bot.server.delivery_filter import DeliveryFilter
+    from bot.server.storage.delivery_filter import DeliveryFilter
 
     repository = _repository_key(args.repo) if args.repo else None
     return DeliveryFilter(
@@ -138,7 +138,7 @@ def _repository_key(text: str) -> RepositoryKey | None:
 
 
 def _list_deliveries(inbox: Inbox, args: DeliveriesArguments) -> object:
-    from bot.server.delivery_filter import select_deliveries
+    from bot.server.storage.delivery_filter import select_deliveries
 
     with inbox.database.transaction() as transaction:
         deliveries = select_deliveries(transaction, _filter(args), _limit(args))
@@ -149,7 +149,7 @@ def _list_deliveries(inbox: Inbox, args: DeliveriesArguments) -> object:
 
 def _show_delivery(inbox: Inbox, args: DeliveriesArguments) -> object:
     (name,) = args.numbers
-    stored = inbox.delivery(name if isinstance(name, int) else inbox.number_of(name))
+    stored = inbox.delivery(inbox.find(str(name)))
     if stored is None:
         raise UserError(f"there is no delivery {name}: it was never stored, or was removed because of its age")
     delivery, run = stored
@@ -172,7 +172,7 @@ def _lines(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _operate(inbox: Inbox, args: DeliveriesArguments) -> object:
-    from bot.server.dead_letters import Operation, replay_or_drop
+    from bot.server.storage.operations import Operation, replay_or_drop
 
     selection = [number for number in args.numbers if isinstance(number, int)] or _filter(args)
     action: Literal["replay", "drop"] = "replay" if args.action == "replay" else "drop"
@@ -195,7 +195,7 @@ def _operator() -> str:
 
 
 def _list_audit(inbox: Inbox, args: DeliveriesArguments) -> object:
-    from bot.server.audit import audit_entries
+    from bot.server.storage.operations import audit_entries
 
     bounds = {"since": _milliseconds(args.since), "until": _milliseconds(args.until), "before": args.before or 0}
     entries = audit_entries(inbox.database, **bounds, limit=_limit(args))

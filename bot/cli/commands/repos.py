@@ -13,9 +13,10 @@ from bot.cli.output import table
 from bot.domain.name_patterns import fits_any
 from bot.server.model import moment_text
 from bot.server.options import read_options
+from bot.server.storage.installations import Installations
 
 if TYPE_CHECKING:
-    from bot.server.repository_list import RepositoryStatus
+    from bot.server.pages.repository_list import RepositoryStatus
 
 COLUMNS = "repository\tstate\tthreads\tread\tdone at\tlast run\tpaused until\tobserved"
 
@@ -29,9 +30,9 @@ class ReposArguments(ServerArguments):
 def run_repos(args: ReposArguments) -> object:
     options = read_options(os.environ, server_flags(args), required=())
     with server_inbox(options, "repos") as inbox:
-        from bot.server.repository_list import repository_list
+        from bot.server.pages.repository_list import repository_list
 
-        installations = inbox.installations()
+        installations = Installations(inbox.database, inbox.now)
         rows = [row for row in installations.repositories() if not args.patterns or fits_any(row.name, args.patterns)]
         statuses = repository_list(
             sorted(rows, key=lambda row: row.name.lower()), installations, options.scope, inbox.now()

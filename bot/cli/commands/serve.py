@@ -16,7 +16,7 @@ from bot.errors import UserError, require_libraries
 from bot.server.options import FLAGS, WORKER_NAME_KEY, WORKER_REQUIRED, ServerOptions, forget_secrets, read_options
 
 if TYPE_CHECKING:
-    from bot.server.inbox import Inbox
+    from bot.server.storage.inbox import Inbox
 
 SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
 LIBRARIES = frozenset({"githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "psycopg", "jwt"})
@@ -60,7 +60,7 @@ def run_worker(args: WorkerArguments) -> CommandResult:
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
-        from bot.server.dispatch import work_on
+        from bot.server.work.reconcile import work_on
     processes.work(options, work_on, args.parent, name, args.alive)
 
 

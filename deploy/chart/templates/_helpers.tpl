@@ -81,6 +81,7 @@ volumes:
 {{- end }}
 
 {{/* The parts of a container that receivers and workers share. */}}
+{{/* Kubernetes has no limit of open files: each process raises its own as far as the container runtime lets it. */}}
 {{- define "precedent.container" -}}
 image: {{ printf "%s:%s" .root.Values.image.repository (.root.Values.image.tag | default .root.Chart.AppVersion) | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}

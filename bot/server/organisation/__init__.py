@@ -1,0 +1,1 @@
+"""The index of an organisation's threads, and who may be shown what."""

@@ -1,0 +1,1 @@
+"""Shows the state of the server to people and monitors."""

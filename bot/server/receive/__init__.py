@@ -1,0 +1,1 @@
+"""Takes deliveries in: checks a request, stores what it says, and answers."""

@@ -1,0 +1,368 @@
+"""The queue's database, an SQLite file or PostgreSQL: connections, transactions and its clock."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import random
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.errors import UserError, WorldError
+from bot.server.log import DATABASE_OUTAGE
+from bot.server.model import Instant
+from bot.server.storage.schema import POSTGRES_SCHEMA, SCHEMA_HEARTBEAT, SCHEMA_VERSION, statements
+
+BUSY_TIMEOUT, SHORT_BUSY_TIMEOUT = 30.0, 6.0
+"""Seconds that a writer waits for another one of the same SQLite file; the short one if somebody awaits an answer."""
+
+LOCK_RETRY_SECONDS = (0.001, 0.003)
+"""Minimum and maximum seconds between two attempts to start writing."""
+
+KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+"""A vanished server is noticed after 25 seconds."""
+
+POOL_SIZE = 2
+"""Connections per process to PostgreSQL, besides the one for notifications. Transactions are short."""
+
+SYNC_INTERVAL = 30.0
+"""Seconds between two reads of the database's clock; in between, this machine's clock counts on."""
+
+log = logging.getLogger(__name__)
+Value = str | int | float | Sequence[int] | Sequence[str]
+Row = Mapping[str, Any]
+
+
+class NotificationsUnavailable(WorldError):
+    """A pooler in front of the database passes no notifications on."""
+
+
+class Transaction:
+    """Runs SQL in one transaction. Values are named ``:name``; a sequence goes after ``in``."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """This one, for a block that another one would otherwise be opened for."""
+        return nullcontext(self)
+
+    def rows(self, sql: str, **values: Value) -> list[Row]:
+        """Return the rows of a query, or of a statement that ends in ``returning``."""
+        result = self.connection.execute(_prepare(sql, _lists(values)), values)
+        return [dict(row) for row in result.mappings()]
+
+    def row(self, sql: str, **values: Value) -> Row | None:
+        return next(iter(self.rows(sql, **values)), None)
+
+    def change(self, sql: str, **values: Value) -> int:
+        """Run a statement and return the number of changed rows."""
+        return self.connection.execute(_prepare(sql, _lists(values)), values).rowcount
+
+    def change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Run the statement once for each of these mappings."""
+        if rows:
+            self.connection.execute(_prepare(sql, ()), rows)
+
+
+class DatabasePart:
+    """Tables of a database. Within a transaction of the caller, that takes the place of the database."""
+
+    def __init__(self, database: Database | Transaction, now: Callable[[], Instant]) -> None:
+        self._database = database
+        self.now = now
+
+    def _rows(self, sql: str, **values: Value) -> list[Row]:
+        with self._database.transaction() as transaction:
+            return transaction.rows(sql, **values)
+
+    def _row(self, sql: str, **values: Value) -> Row | None:
+        with self._database.transaction() as transaction:
+            return transaction.row(sql, **values)
+
+    def _change(self, sql: str, **values: Value) -> int:
+        with self._database.transaction() as transaction:
+            return transaction.change(sql, **values)
+
+
+class Database:
+    """One database; ``url`` begins with sqlite: or postgresql:. Its own failures are raised as WorldError.
+
+    ``hurry``: somebody waits for an answer, so a statement may take at most five or six seconds. Connections open with
+    the first transaction.
+    """
+
+    def __init__(self, url: str, *, hurry: bool = False) -> None:
+        self.url = re.sub(r"^postgres(ql)?(\+\w+)?:", "postgresql+psycopg:", url)
+        self.is_postgres = self.url.startswith("postgresql")
+        if not self.is_postgres and not self.url.startswith("sqlite:///"):
+            raise UserError("the database must be a URL that begins with postgresql://")
+        self.engine = _postgres(self.url, hurry) if self.is_postgres else _sqlite(self.url, hurry)
+        self._limits = _SHORT_LIMITS if hurry else _USUAL_LIMITS
+
+    @classmethod
+    def in_folder(cls, folder: Path, *, hurry: bool = False) -> Database:
+        """Return the database in this folder's SQLite file."""
+        return cls(f"sqlite:///{folder / 'queue.sqlite'}", hurry=hurry)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Open a transaction: durable when the block ends, rolled back when it raises."""
+        with self.translate_errors(), self.engine.begin() as connection:
+            if self.is_postgres:
+                connection.exec_driver_sql(self._limits)
+            yield Transaction(connection)
+
+    @contextlib.contextmanager
+    def urgent(self) -> Iterator[Transaction]:
+        """Open a transaction that is the only writer from its start, for requests that somebody waits for.
+
+        SQLite lets a blocked writer retry only after up to a tenth of a second, and later writers may overtake it: with
+        many writers, that occasionally adds up to a third of a second.
+        """
+        with self.transaction() as transaction:
+            if not self.is_postgres:
+                _begin_immediate(transaction.connection)
+            yield transaction
+
+    def notify(self, transaction: Transaction, channel: str) -> None:
+        """Notify listeners once the transaction is committed. On SQLite there are none."""
+        if self.is_postgres:
+            transaction.rows("select pg_notify(:channel, '')", channel=channel)
+
+    @contextlib.contextmanager
+    def listen(self, channel: str) -> Iterator[Callable[[float], bool]]:
+        """Listen on a separate connection to PostgreSQL, within the block.
+
+        Yields a function that waits up to so many seconds for a notification, and returns whether one came. Raises
+        WorldError, and NotificationsUnavailable behind a pooler, whose connections would go on listening for nobody.
+        """
+        engine = sa.create_engine(
+            self.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_connect_options()
+        )
+        with self.translate_errors(), engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            driver_error = engine.dialect.loaded_dbapi.Error
+            assert driver is not None
+            if connection.exec_driver_sql("select pg_backend_pid()").scalar() != driver.info.backend_pid:
+                raise NotificationsUnavailable("a pooler in front of the database does not forward notifications")
+            connection.exec_driver_sql(f'listen "{channel}"')
+
+            def wait_for_notification(seconds: float) -> bool:
+                try:
+                    return any(True for _ in driver.notifies(timeout=seconds, stop_after=1))
+                except driver_error as error:
+                    raise WorldError(f"cannot receive the database's notifications: {error}") from error
+
+            yield wait_for_notification
+
+    @contextlib.contextmanager
+    def translate_errors(self) -> Iterator[None]:
+        """Turn the database's own failures within the block into WorldError."""
+        try:
+            yield
+        except (sa.exc.ProgrammingError, sa.exc.IntegrityError, sa.exc.DataError, sa.exc.NotSupportedError):
+            raise
+        except (
+            sa.exc.DBAPIError,
+            sa.exc.TimeoutError,
+            sa.exc.PendingRollbackError,
+        ) as error:  # the last: the connection broke
+            cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
+            raise WorldError(f"{DATABASE_OUTAGE} ({cause}): check that it is running and has free space") from error
+
+    def make_tables(self) -> None:
+        """Create the tables in an empty database, one process at a time; may be repeated.
+
+        Raises UserError if they are there in another version.
+        """
+        with self.transaction() as transaction:
+            if self._has_tables(transaction):
+                return  # reading works on a read-only database
+        with self.urgent() as transaction:
+            if self.is_postgres:
+                transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
+                transaction.change(f"create schema if not exists {POSTGRES_SCHEMA}")
+            if self._has_tables(transaction):
+                return  # another process was faster
+            for statement in statements(postgres=self.is_postgres):
+                transaction.change(statement)
+            transaction.change(
+                "insert into heartbeats (name, said_at, note) values (:name, :version, '{}')",
+                name=SCHEMA_HEARTBEAT,
+                version=SCHEMA_VERSION,
+            )
+
+    def _has_tables(self, transaction: Transaction) -> bool:
+        """Whether the tables are there. Raises UserError if they have another version."""
+        sql = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
+        sql = sql if self.is_postgres else "select name from sqlite_master where name in :names and :ours <> ''"
+        tables = {
+            row["name"] for row in transaction.rows(sql, ours=POSTGRES_SCHEMA, names=["deliveries", "heartbeats"])
+        }
+        if not tables:
+            return False
+        sql = "select said_at from heartbeats where name = :name"
+        row = transaction.row(sql, name=SCHEMA_HEARTBEAT) if "heartbeats" in tables else None
+        version = int(row["said_at"]) if row else 0
+        if version == SCHEMA_VERSION:
+            return True
+        if version > SCHEMA_VERSION:
+            release, remedy = "a newer release", "install that release, or restore a backup from before it"
+        else:
+            release, remedy = "an older release", "give an empty database: the memories are on their branches"
+        raise UserError(
+            f"the database has version {version}, which {release} made; this one reads only {SCHEMA_VERSION}", remedy
+        )
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _lists(values: Mapping[str, Value]) -> tuple[str, ...]:
+    return tuple(name for name, value in values.items() if isinstance(value, (list, tuple)))
+
+
+@lru_cache(maxsize=500)
+def _prepare(sql: str, lists: tuple[str, ...]) -> sa.TextClause:
+    return sa.text(sql).bindparams(*(sa.bindparam(name, expanding=True) for name in lists))
+
+
+def _sqlite(url: str, hurry: bool) -> sa.Engine:
+    patience = SHORT_BUSY_TIMEOUT if hurry else BUSY_TIMEOUT
+    options = {"timeout": patience, "isolation_level": "IMMEDIATE", "check_same_thread": False}
+    engine = sa.create_engine(url, connect_args=options, pool_size=10, max_overflow=100)
+
+    def prepare(connection: Any, _: object) -> None:
+        connection.execute(f"PRAGMA busy_timeout={round(1000 * patience)}")
+        _enable_write_ahead_log(connection, time.monotonic() + patience)
+        connection.execute("PRAGMA synchronous=FULL")
+
+    sa.event.listen(engine, "connect", prepare)
+    return engine
+
+
+def _enable_write_ahead_log(connection: Any, deadline: float) -> None:
+    """Switch to a write-ahead log, so that readers need not wait. SQLite itself does not retry this change."""
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        else:
+            return
+        time.sleep(random.uniform(*LOCK_RETRY_SECONDS))
+
+
+def _begin_immediate(connection: sa.Connection) -> None:
+    """Start writing, with frequent attempts for up to `SHORT_BUSY_TIMEOUT` seconds."""
+    deadline = time.monotonic() + SHORT_BUSY_TIMEOUT
+    (patience,) = connection.exec_driver_sql("PRAGMA busy_timeout").one()
+    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            except sa.exc.OperationalError as error:
+                code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+                if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+            time.sleep(random.uniform(*LOCK_RETRY_SECONDS))
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={patience}")
+
+
+_LIMITS_SQL = f"select set_config('search_path', '{POSTGRES_SCHEMA}', true), set_config('lock_timeout', '%s', true)"
+_USUAL_LIMITS = _LIMITS_SQL % "20s"
+_SHORT_LIMITS = _LIMITS_SQL % "3s" + ", set_config('statement_timeout', '5s', true)"
+"""Set in each transaction, and for it alone: a pooler may give each transaction another connection."""
+
+_TABLES_LOCK_NUMBER = 0x50726563_6564656E
+"""The number of the advisory lock for creating tables."""
+
+
+def _connect_options() -> dict[str, object]:
+    """Options of a connection to PostgreSQL. Prepared statements would be left behind in a pooler's connections."""
+    return {"connect_timeout": 5, "prepare_threshold": None, **KEEPALIVE}
+
+
+def _postgres(url: str, hurry: bool) -> sa.Engine:
+    patience = 3 if hurry else 30
+    return sa.create_engine(
+        url,
+        pool_pre_ping=True,
+        connect_args=_connect_options(),
+        pool_size=POOL_SIZE,
+        max_overflow=8 if hurry else 0,  # the web process answers several requests at once
+        pool_timeout=patience,
+    )
+
+
+def to_json(value: object) -> str:
+    """Return a value as compact JSON for a column."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def machine_clock() -> Instant:
+    return time.time_ns() // 1_000_000
+
+
+class DatabaseClock:
+    """The time of the database, so that a machine whose own clock is off starts nothing too early or too late.
+
+    With SQLite it is the machine's time, since all processes run on one machine. Reading the time never waits for the
+    database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._last_reading: tuple[Instant, float] | None = None
+
+    def __call__(self) -> Instant:
+        if self._last_reading is None:
+            return machine_clock()
+        reading, read_at = self._last_reading
+        return reading + round(1000 * (time.monotonic() - read_at))
+
+    def sync(self) -> None:
+        """Read the time of the database. Raises WorldError."""
+        if not self._database.is_postgres:
+            return
+        with self._database.transaction() as transaction:
+            before = time.monotonic()
+            row = transaction.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
+            assert row is not None
+            self._last_reading = int(row["now"]), (before + time.monotonic()) / 2
+
+    @contextmanager
+    def keep_current(self, interval: float = SYNC_INTERVAL) -> Iterator[None]:
+        """Read the time now, and regularly within the block. Raises WorldError if it cannot be read now."""
+        self.sync()
+        stop = threading.Event()
+        thread = threading.Thread(target=self._sync_loop, args=(stop, interval), name="clock", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _sync_loop(self, stop: threading.Event, interval: float) -> None:
+        while not stop.wait(interval):
+            try:
+                self.sync()
+            except WorldError as error:
+                log.warning("the database's clock cannot be read; counting on from the last reading: %s", error)

@@ -1,0 +1,371 @@
+"""The inbox: stores deliveries, their leases and their results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import TypeVar
+
+from bot.github.errors import EVENT_LIMITS, HISTORY_LIMITS
+from bot.github.events import CATCH_UP_EVENT, Event
+from bot.server.model import (
+    HOUR,
+    MAX_COUNT,
+    STATES,
+    Arrival,
+    Delivery,
+    Instant,
+    Lease,
+    PendingWork,
+    Priority,
+    RepositoryKey,
+    RepositoryRow,
+    Result,
+    RunReport,
+    RunRow,
+    State,
+)
+from bot.server.storage.budgets import Budgets
+from bot.server.storage.counters import add_counts, run_counters
+from bot.server.storage.database import Database, Transaction
+from bot.server.storage.delivery_filter import DeliveryFilter, select_deliveries
+from bot.server.storage.inbox_rows import (
+    MAX_SOLO_ATTEMPTS,
+    NEVER_ENDED,
+    arrival_columns,
+    multi_row_values,
+    parse_delivery,
+    result_columns,
+)
+from bot.server.storage.installations import Installations
+from bot.server.storage.outbox import note_run
+from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue
+from bot.server.storage.runs import close_run, open_run, parse_run, row_after_run
+
+MAX_RUN_DELIVERIES = 50
+"""Maximum number of deliveries in one run."""
+
+HANG_PAUSE = HOUR
+"""Milliseconds until the next run of a repository whose run hung: it may end a worker, but no other one soon."""
+
+HUNG_TWICE = "its run hung twice"
+
+MAX_STATEMENT_VALUES = 500
+"""Maximum number of values in one statement."""
+
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_T = TypeVar("_T", int, str)
+_INSERT_SQL = (
+    "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name, private,"
+    " received_at, next_at, request, extra, priority) values {groups} on conflict (id) do nothing returning seq, id"
+)
+_STORE_RESULT_SQL = (
+    "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
+    " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches, nearest = :nearest"
+    " where seq = :seq and run = :run and state = 'working'"
+)
+
+
+class Inbox:
+    """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
+
+    ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most ``histories``
+    histories are read at once.
+    """
+
+    def __init__(
+        self, database: Database, worker: str, now: Callable[[], Instant], histories: int = MAX_HISTORIES
+    ) -> None:
+        self.database = database
+        self.now = now
+        self.queue = WorkQueue(database, now, histories)
+        self.worker = worker
+
+    def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
+        """Store deliveries, and queue work for their repositories, in one transaction. False for each known id."""
+        first: dict[str, Arrival] = {}
+        for arrival in arrivals:
+            first.setdefault(arrival.id, arrival)
+        if not first:
+            return []
+        with self.database.urgent() as transaction:
+            new_ids = self.put_within(transaction, first)
+        return [arrival is first[arrival.id] and arrival.id in new_ids for arrival in arrivals]
+
+    def put_within(self, transaction: Transaction, arrivals: Mapping[str, Arrival]) -> list[str]:
+        """Store these deliveries, by id, in a transaction of the caller. Returns the new ids."""
+        new_ids = _insert(transaction, [arrival_columns(arrival) for arrival in arrivals.values()])
+        self.enqueue(transaction, [(arrivals[name].repository.text, arrivals[name].priority) for name in new_ids])
+        return new_ids
+
+    def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
+        """Take the due deliveries of the leased repository, oldest first, at most 50; None if nothing can be done now.
+
+        They include those that a dead run left. If the oldest was begun and never ended, it comes alone; after five
+        times alone without an end it dies, with that reason. While the installation is paused, or before ``earliest``
+        after the last pushes of the repository, the lease is given back until then. Deliveries that only continue a
+        history wait while reading history is paused.
+        """
+        repository, now = RepositoryKey.of(lease.key), self.now()
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, lease):
+                return None
+            installations = Installations(transaction, self.now)
+            row = installations.repository(repository)
+            resume_at = max(installations.paused_until(repository.installation, EVENT_LIMITS), earliest(row.pushes))
+            history = installations.paused_until(repository.installation, HISTORY_LIMITS)
+            due = _select_due(transaction, repository, now, with_history=history <= now) if resume_at <= now else []
+            # A delivery that was begun and never ended comes alone.
+            first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
+            if not first:
+                self._finish(transaction, lease, max(now, resume_at), history, is_unread=row.is_unread)
+                return None
+            is_alone = len(first) == 1
+            begun = max(1, first[0].begun) + 1 if is_alone else 1
+            taken = [replace(each, state="working", begun=begun, run=lease.id) for each in first]
+            transaction.change(
+                "update deliveries set state = 'working', begun = :begun, run = :run where seq in :seqs",
+                begun=begun,
+                run=lease.id,
+                seqs=[each.seq for each in taken],
+            )
+            installations.record_work(repository, taken[0].name, private=taken[0].private)
+            work = PendingWork(lease, repository, tuple(taken), now)
+            open_run(transaction, work, self.worker)
+        return work
+
+    def give_back(self, lease: Lease, seconds: float) -> None:
+        """End a lease whose work could not be begun or stored; its key is due again after ``seconds``."""
+        with self.database.transaction() as transaction:
+            if self.queue.lock(transaction, lease):
+                due = self.now() + round(1000 * seconds)
+                self.queue.finish(transaction, lease, due, lease.priority, is_unread=lease.is_history)
+
+    def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> bool:
+        """Store results, run, counters and the state of the repository, and end the lease. If the lease was lost,
+        store nothing and return False.
+
+        The repository is due again when the next of its deliveries is, or at ``requeue_after``.
+        """
+        now = self.now()
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, work.lease):
+                return False
+            installations = Installations(transaction, self.now)
+            _store_results(transaction, work, results, now)
+            before = installations.repository(work.repository)
+            row = row_after_run(before, work, report, now)
+            installations.store_run_state(row)
+            note_run(transaction, work, row, report, before.last_run, now)
+            close_run(transaction, work, report, now)
+            if report.requeue_after:
+                _schedule_follow_up(transaction, work, row, now, report)
+            is_quick = now - work.began_at < SLOW_RUN
+            self._finish(transaction, work.lease, now, is_unread=row.is_unread, is_quick=is_quick)
+            add_counts(transaction, run_counters(results, report))
+            # Last, because other runs of the installation write the same rows.
+            Budgets(transaction, self.now).store(work.repository.installation, report.rates)
+        return True
+
+    def blame(self, lease: Lease) -> None:
+        """End a lease whose run hangs. Its repository pauses for `HANG_PAUSE`; then its oldest delivery comes alone.
+        One that hung before dies."""
+        now = self.now()
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, lease):
+                return
+            transaction.change(
+                "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
+                " where run = :run and state = 'working' and begun > :hung",
+                why=HUNG_TWICE,
+                now=now,
+                run=lease.id,
+                hung=MAX_SOLO_ATTEMPTS,
+            )
+            sql = "update deliveries set begun = :hung where run = :run and state = 'working'"
+            transaction.change(sql, hung=MAX_SOLO_ATTEMPTS, run=lease.id)
+            self._finish(transaction, lease, now + HANG_PAUSE, is_unread=lease.is_history)
+
+    def abandon(self) -> int:
+        """Give back all leases of this worker, which has to stop. Its unfinished runs count as never begun."""
+        sql = (
+            "update deliveries set begun = 0 where state = 'working' and run in"
+            " (select lease from queue where owner = :owner and owner <> '')"
+        )
+        with self.database.transaction() as transaction:
+            transaction.change(sql, owner=self.worker)
+        return self.queue.release(self.worker)
+
+    def deliveries(
+        self, *, state: State | None = None, repository: RepositoryKey | None = None, before: int = 0, limit: int = 50
+    ) -> list[Delivery]:
+        """One page, latest first; ``before`` is the last number on the previous page, 0 for the first page."""
+        with self.database.transaction() as transaction:
+            return select_deliveries(transaction, DeliveryFilter(state, repository, before), limit)
+
+    def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
+        """A delivery and the last run that handled it; None for an unknown number."""
+        with self.database.transaction() as transaction:
+            row = transaction.row("select * from deliveries where seq = :seq", seq=seq)
+            if row is None:
+                return None
+            run = transaction.row("select * from runs where id = :run", run=row["run"])
+            return parse_delivery(row), parse_run(run) if run else None
+
+    def find(self, name: str) -> int:
+        """The number of the delivery that has this number, or this GUID at GitHub; 0 if there is none.
+
+        For a GUID, it reads all of them.
+        """
+        if name.isascii() and name.isdigit() and len(name) < 18:
+            return int(name)
+        if not _GUID.fullmatch(name):
+            return 0
+        sql = "select seq from deliveries where id like :name order by seq limit 1"
+        with self.database.transaction() as transaction:
+            row = transaction.row(sql, name=f"%:{name.lower()}")
+        return int(row["seq"]) if row else 0
+
+    def existing_ids(self, ids: Sequence[str]) -> frozenset[str]:
+        sql = "select id from deliveries where id in :ids"
+        with self.database.transaction() as transaction:
+            return frozenset(row["id"] for batch in batches(ids) for row in transaction.rows(sql, ids=batch))
+
+    def counts(self, most: int = MAX_COUNT, of: Sequence[State] = STATES) -> Mapping[State, int]:
+        """How many deliveries are in each of these states, counted up to ``most``."""
+        # One statement, so that a delivery whose state changes meanwhile is counted once.
+        selects = (
+            f"select '{state}' as state, count(*) as many from"  # noqa: S608 (our own words)
+            f" (select 1 from deliveries where state = '{state}' limit :most) as of_{state}"
+            for state in of
+        )
+        with self.database.transaction() as transaction:
+            rows = transaction.rows(" union all ".join(selects), most=most)
+        return {row["state"]: int(row["many"]) for row in rows}
+
+    def oldest_waiting(self) -> Instant:
+        """When the first due delivery could have begun; 0 if none is due.
+
+        Histories do not count: those of an organisation may wait for days without anything being wrong.
+        """
+        sql = (
+            "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
+            " and priority < :history order by seq limit 1"
+        )
+        with self.database.transaction() as transaction:
+            row = transaction.row(sql, now=self.now(), history=int(Priority.HISTORY))
+        return max(int(row["received_at"]), int(row["next_at"])) if row else 0
+
+    def enqueue(self, transaction: Transaction, work: Iterable[tuple[str, Priority]]) -> None:
+        """Add work for these repositories, to be done now."""
+        urgent: dict[str, Priority] = {}
+        for key, priority in work:
+            urgent[key] = min(priority, urgent.get(key, priority))
+        now = self.now()
+        unread = frozenset[str]().union(
+            *(Installations(transaction, self.now).unread_keys(batch) for batch in batches(list(urgent)))
+        )
+        self.queue.add(transaction, [(key, priority, now) for key, priority in urgent.items()], unread)
+
+    def _finish(
+        self,
+        transaction: Transaction,
+        lease: Lease,
+        at_least: Instant,
+        history: Instant = 0,
+        *,
+        is_unread: bool,
+        is_quick: bool = False,
+    ) -> None:
+        """End the lease: its key is due when its next unfinished delivery is, and no sooner than ``at_least``, or
+        ``history`` if that delivery only continues a history."""
+        sql = (
+            "select case when priority = :last and next_at < :history then :history"
+            " when next_at < :least then :least else next_at end as due, min(priority) as priority"
+            " from deliveries where repository = :repository and state in ('waiting', 'working')"
+            " group by 1 order by 1 limit 1"
+        )
+        latest = max(at_least, history)
+        row = transaction.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), repository=lease.key)
+        is_unread = is_unread and not lease.key.endswith("-0")  # an installation has no history
+        due, priority = (row["due"], Priority(row["priority"])) if row else (0, Priority.URGENT)
+        self.queue.finish(transaction, lease, due, priority, is_unread=is_unread, is_quick=is_quick)
+
+
+def batches(values: Sequence[_T]) -> list[list[_T]]:
+    """Split the values into batches that fit into one statement."""
+    return [list(values[start : start + MAX_STATEMENT_VALUES]) for start in range(0, len(values), MAX_STATEMENT_VALUES)]
+
+
+def _insert(transaction: Transaction, rows: Sequence[Mapping[str, str | int]]) -> list[str]:
+    """Insert these rows; returns the new ids, in the order of arrival."""
+    groups, values = multi_row_values(rows)
+    inserted = transaction.rows(_INSERT_SQL.format(groups=groups), **values)
+    return [row["id"] for row in sorted(inserted, key=lambda row: row["seq"])]
+
+
+def _select_due(
+    transaction: Transaction, repository: RepositoryKey, now: Instant, *, with_history: bool
+) -> list[Delivery]:
+    """Return the due deliveries, with those that a dead run left; those begun too often become dead."""
+    transaction.change(
+        "update deliveries set state = 'waiting' where repository = :repository and state = 'working'",
+        repository=repository.text,
+    )
+    transaction.change(
+        "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
+        " where repository = :repository and state = 'waiting' and begun > :most",
+        why=NEVER_ENDED,
+        now=now,
+        repository=repository.text,
+        most=MAX_SOLO_ATTEMPTS,
+    )
+    rows = transaction.rows(
+        "select * from deliveries where repository = :repository and state = 'waiting' and next_at <= :now"
+        " and priority <= :last order by seq limit :most",
+        repository=repository.text,
+        now=now,
+        last=int(Priority.HISTORY if with_history else Priority.CATCH_UP),
+        most=MAX_RUN_DELIVERIES,
+    )
+    return [parse_delivery(row) for row in rows]
+
+
+def _store_results(transaction: Transaction, work: PendingWork, results: Sequence[Result], now: Instant) -> None:
+    """Store each result. A delivery without one waits again, as if its worker had died."""
+    by_seq = {each.seq: each for each in work.deliveries}
+    transaction.change_each(
+        _STORE_RESULT_SQL, [result_columns(by_seq[each.seq], each, now) for each in results if each.seq in by_seq]
+    )
+    transaction.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
+
+
+def _schedule_follow_up(
+    transaction: Transaction, work: PendingWork, row: RepositoryRow, now: Instant, report: RunReport
+) -> None:
+    """Schedule another run at ``requeue_after``: move up a waiting follow-up, or else insert a new one."""
+    at = report.requeue_after
+    urgency = Priority.HISTORY if at <= now else report.urgency
+    moved = transaction.change(
+        "update deliveries set next_at = case when next_at < :at then next_at else :at end,"
+        " priority = case when priority < :urgency then priority else :urgency end"
+        " where repository = :repository and state = 'waiting' and event = :event",
+        at=at,
+        urgency=int(urgency),
+        repository=work.repository.text,
+        event=CATCH_UP_EVENT,
+    )
+    if not moved:
+        name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.repository.text}-{work.id}"
+        follow_up = Arrival(
+            name,
+            work.repository,
+            Event(CATCH_UP_EVENT),
+            name=row.name,
+            private=row.private,
+            received_at=now,
+            priority=urgency,
+        )
+        _insert(transaction, [arrival_columns(follow_up, at)])

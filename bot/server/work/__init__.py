@@ -1,0 +1,1 @@
+"""Works on what was stored: leases, runs, retries, and the search for what was missed."""

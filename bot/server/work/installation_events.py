@@ -1,0 +1,244 @@
+"""Handles installation events: the App comes and goes; repositories are added, renamed, moved and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bot.domain.organisation import Visibility
+from bot.github.errors import NotInstalled, NotPermitted, Suspended
+from bot.github.events import Event
+from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, RepositoryKey, RepositoryRow, Result
+from bot.server.organisation.register import OrganisationRegister
+from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
+from bot.server.storage.heartbeats import Heartbeats
+from bot.server.storage.inbox import Inbox
+from bot.server.storage.installations import DELETED, MOVED, REMOVED, SUSPENDED, UNINSTALLED, Installations
+from bot.server.storage.operations import drop
+from bot.server.storage.tokens import TokenCache
+
+NOTHING_TO_DO = "nothing to do"
+DETAILS_REQUESTED = "its details are requested again"
+OUT_OF_DATE = "out of date: GitHub says that the App is active there"
+STILL_INSTALLED = "out of date: GitHub says that the App is still installed there"
+
+INSTALLATIONS_HEARTBEAT = "installations"
+"""The heartbeat of the resync of installations; ``day`` is its last day, or 0 to request another resync."""
+
+_DROP_BATCH = 1_000
+_STORE_BATCH = 500
+"""Deliveries stored in one transaction."""
+
+
+def apply_installation_events(
+    work: PendingWork,
+    inbox: Inbox,
+    tokens: TokenCache,
+    forget: Callable[[RepositoryKey], None],
+    scope: RepositoryScope = ALL_REPOSITORIES,
+) -> list[Result]:
+    """Apply the events of an installation; ``forget`` removes the files of a repository.
+
+    Events may be late or sent again by somebody else, so GitHub is asked before anything is taken away. Raises
+    WorldError without the database, or if GitHub is needed and does not answer.
+    """
+    events = InstallationEvents(inbox, tokens, forget, work.began_at, scope)
+    return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationEvents:
+    """Applies events of an installation, as of ``now``. Repositories outside the ``scope`` are never read."""
+
+    inbox: Inbox
+    tokens: TokenCache
+    forget: Callable[[RepositoryKey], None]
+    now: Instant
+    scope: RepositoryScope = ALL_REPOSITORIES
+
+    def apply(self, delivery: Delivery) -> str:
+        """Apply an event and return the outcome in one line; unknown actions do nothing."""
+        match delivery.event.name:
+            case "installation":
+                return self._installation(delivery)
+            case "installation_repositories":
+                return self._selection(delivery)
+            case "repository":
+                return self._repository(delivery)
+        return "not about this repository"
+
+    def _installation(self, delivery: Delivery) -> str:
+        installation, extra = delivery.repository.installation, dict(delivery.extra)
+        account = extra.get("account", "")
+        repositories = [
+            row.repository
+            for row in Installations(self.inbox.database, self.inbox.now).repositories()
+            if row.repository.installation == installation
+        ]
+        match delivery.event.action:
+            case "created" | "unsuspend" | "new_permissions_accepted":
+                self.activate(installation, account)
+                return _catch_up_outcome(
+                    self.schedule_catch_up(
+                        {*repositories, *_repositories_in(delivery, "added")}, f"{_app(delivery)}:{delivery.seq}"
+                    )
+                )
+            case "suspend":
+                if (current := self.tokens.installation(installation)) and not current.suspended:
+                    return OUT_OF_DATE
+                self._register().store_installation(installation, account, "suspended")
+                self.tokens.forget(installation=installation)
+                return _drop_outcome(SUSPENDED, sum(self._drop_waiting(repository) for repository in repositories))
+            case "deleted":
+                if self.tokens.installation(installation):
+                    return STILL_INSTALLED
+                self._register().store_installation(installation, account, "gone")
+                self.tokens.forget(installation=installation)
+                return _drop_outcome(
+                    UNINSTALLED, sum(self.remove(repository, UNINSTALLED) for repository in repositories)
+                )
+        return NOTHING_TO_DO
+
+    def _selection(self, delivery: Delivery) -> str:
+        added, removed = _repositories_in(delivery, "added"), _repositories_in(delivery, "removed")
+        if added:
+            self.activate(delivery.repository.installation, dict(delivery.extra).get("account", ""))
+        dropped = self.remove_gone(removed, REMOVED)
+        scheduled = self.schedule_catch_up(added, f"{_app(delivery)}:{delivery.seq}")
+        outcomes = [
+            *([_catch_up_outcome(scheduled)] if added else []),
+            *([_drop_outcome(REMOVED, dropped)] if removed else []),
+        ]
+        return "; ".join(outcomes) or NOTHING_TO_DO
+
+    def _repository(self, delivery: Delivery) -> str:
+        repositories = _repositories_in(delivery, "repository")
+        if not repositories:
+            return NOTHING_TO_DO
+        repository = repositories[0]
+        self.tokens.forget(repository)
+        match delivery.event.action:
+            case "deleted":
+                return _drop_outcome(DELETED, self.remove_gone([repository], DELETED))
+            case "transferred":
+                rows = Installations(self.inbox.database, self.inbox.now).repositories()
+                former = [
+                    row.repository
+                    for row in rows
+                    if row.repository.number == repository.number and row.repository != repository
+                ]
+                dropped = self.remove_gone(former, MOVED)
+                return (
+                    f"{_drop_outcome(MOVED, dropped)}; "
+                    f"{_catch_up_outcome(self.schedule_catch_up(repositories, f'{_app(delivery)}:{delivery.seq}'))}"
+                )
+            case "unarchived":
+                self._register().note_unarchived(repository)
+        return self._refresh_repository(repository)
+
+    def _refresh_repository(self, repository: RepositoryKey) -> str:
+        """Store the current visibility and name of a known repository. The event may be late, so GitHub is asked."""
+        rows = {row.repository: row for row in Installations(self.inbox.database, self.inbox.now).repositories()}
+        if repository not in rows:
+            return DETAILS_REQUESTED
+        name, private, visibility = rows[repository].name, True, Visibility.PRIVATE
+        try:
+            grant = self.tokens.grant(repository, self.now)
+            name, private, visibility = grant.name, grant.private, grant.visibility
+        except Suspended:
+            return SUSPENDED
+        except NotInstalled:
+            return _drop_outcome(REMOVED, self.remove(repository, REMOVED))
+        except NotPermitted:  # its visibility is unknown: it counts as private
+            pass
+        self._register().store_repository(repository, name, private=private, visibility=visibility)
+        return DETAILS_REQUESTED
+
+    def _register(self) -> OrganisationRegister:
+        return OrganisationRegister(self.inbox)
+
+    def activate(self, installation: int, account: str) -> None:
+        """Activate an installation. The next resync lists its repositories, since events may not name all of them."""
+        self._register().store_installation(installation, account, "active")
+        self.tokens.forget(installation=installation)
+        Heartbeats(self.inbox.database, self.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
+
+    def remove_gone(self, repositories: Iterable[RepositoryKey], why: str) -> int:
+        """Remove the repositories for which GitHub gives no token: events may be late, and lists incomplete.
+
+        Returns the number of dropped deliveries. Raises ForgeError.
+        """
+        return sum(self.remove(repository, why) for repository in repositories if self._is_gone(repository))
+
+    def _is_gone(self, repository: RepositoryKey) -> bool:
+        """Whether GitHub refuses a token for good; a suspended installation may come back."""
+        self.tokens.forget(repository)
+        try:
+            self.tokens.grant(repository, self.now)
+        except (Suspended, NotPermitted):  # it is installed, or has not accepted new permissions
+            return False
+        except NotInstalled:
+            return True
+        return False
+
+    def remove(self, repository: RepositoryKey, why: str) -> int:
+        """Remove a repository; returns the number of dropped deliveries."""
+        self.tokens.forget(repository)
+        dropped = self._register().mark_gone(repository, why)
+        self.forget(repository)
+        return dropped
+
+    def schedule_catch_up(self, repositories: Iterable[RepositoryKey], cause: str) -> int:
+        """Make these repositories catch up; returns how many were not scheduled already.
+
+        ``cause`` is "APP:CAUSE"; repeating the same cause changes nothing. A repository that was never read catches up
+        by reading its history, which is the least urgent work.
+        """
+        app, _, name = cause.partition(":")
+        existing = {row.repository: row for row in Installations(self.inbox.database, self.inbox.now).repositories()}
+        rows = [existing.get(repository, RepositoryRow(repository)) for repository in sorted(set(repositories))]
+        arrivals = [
+            Arrival(
+                f"{app}:catch-up-{row.repository.text}-{name}",
+                row.repository,
+                Event("catch-up"),
+                received_at=self.now,
+                priority=Priority.HISTORY if row.is_unread else Priority.CATCH_UP,
+            )
+            for row in rows
+            if self.scope.includes(row.name)
+        ]
+        groups = (arrivals[start : start + _STORE_BATCH] for start in range(0, len(arrivals), _STORE_BATCH))
+        return sum(sum(self.inbox.put(group)) for group in groups)
+
+    def _drop_waiting(self, repository: RepositoryKey) -> int:
+        """Drop the waiting deliveries of a repository that stays known; catching up will find everything again."""
+        dropped = 0
+        while waiting := self.inbox.deliveries(state="waiting", repository=repository, limit=_DROP_BATCH):
+            count = drop(self.inbox, [each.seq for each in waiting], SUSPENDED)
+            dropped += count
+            if not count:
+                break
+        self.forget(repository)
+        return dropped
+
+
+def _repositories_in(delivery: Delivery, key: str) -> list[RepositoryKey]:
+    numbers = dict(delivery.extra).get(key, "").split(",")
+    return [
+        RepositoryKey(delivery.repository.installation, int(number))
+        for number in numbers
+        if number.isascii() and number.isdigit()
+    ]
+
+
+def _app(delivery: Delivery) -> str:
+    return delivery.id.partition(":")[0]
+
+
+def _catch_up_outcome(count: int) -> str:
+    return f"the App is active: repositories to check: {count}"
+
+
+def _drop_outcome(why: str, count: int) -> str:
+    return f"{why}: deliveries dropped: {count}" if count else why
