@@ -28,13 +28,13 @@ from bot.server.health import readiness_checks
 from bot.server.status_page import status_page
 from bot.sources.archive_file import read_archive
 from tests.cli.checkouts import show_on_terminal
+from tests.comment.gallery import GALLERY, NOW, REPOSITORY, render_comment
 from tests.evaluation.samples import generated
 from tests.memory.remotes import bare_repository, commit, git
 from tests.questions import digest_samples
 from tests.server.sample_inbox import NOW as STATUS_NOW
 from tests.server.sample_inbox import OPTIONS, sample_inbox
 from tools.demo import ROOT, SAMPLE, comment_after, issue_page, open_issue, sample_stage, visible
-from tools.gallery import GALLERY, NOW, REPOSITORY, render_comment
 from tools.preview import PageComment, comment
 from tools.screenshot import ScreenshotError, chromium
 
