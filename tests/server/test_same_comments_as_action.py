@@ -45,8 +45,8 @@ def open_issues(github: FakeGitHub) -> Iterator[tuple[Any, ...]]:
     """Yield one after the other an issue that refers to another, such a comment, and a command."""
     number = github.open_issue("monalisa", "Which database", "What database did we choose in #1?")
     yield "issues", "opened", number
-    number = github.open_issue("hubot", "Printing at night", "It is too bright.")
-    yield "issue_comment", "created", number, github.comment(number, "hubot", "Was that not asked for in #2?")
+    number = github.open_issue("monalisa", "Printing at night", "It is too bright.")
+    yield "issue_comment", "created", number, github.comment(number, "monalisa", "Was that not asked for in #2?")
     number = github.open_issue("monalisa", "Zyx", "Wvu tsr qpo.")
     yield "issue_comment", "created", number, github.comment(number, "octocat", "/precedent search lost sessions")
 

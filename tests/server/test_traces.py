@@ -185,7 +185,7 @@ def test_no_text_name_or_secret_is_in_a_trace(
     stage.start()
     stage.wait_for_resync()
     number = open_issue(stage)
-    comment = stage.github.comment(number, "hubot", "Was that not asked for in #2?")
+    comment = stage.github.comment(number, "monalisa", "Was that not asked for in #2?")
     assert stage.deliver("issue_comment", "created", number, comment) == 202
     stage.settle(READY)
     stage.stop()
