@@ -2,112 +2,91 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
-import time
 from datetime import datetime
 from pathlib import Path
 
+from tests.acceptance.stage import Stage
 from tests.fakes.archive import read_archive
-from tests.fakes.git_http import GitServer
-from tests.fakes.github import FakeGitHub
 from tools.preview import PageComment, page
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample"
 OUT = ROOT / ".demo"
+STORY = json.loads((SAMPLE / "events.json").read_text(encoding="utf-8"))
+ISSUE, REMARK = STORY["issue"], STORY["comment"]
 HIDDEN = "<!-- precedent"
 FOLDED = re.compile(r"<details><summary>(.*?)</summary>.*?</details>", re.DOTALL)
 
 
-class Stage:
-    """A repository with the sample's history, and the Action as a runner would start it."""
+def sample_stage(folder: Path) -> Stage:
+    """The sample's repository with its history."""
+    stage = Stage(folder, ISSUE["created_at"], validate=False, repository=STORY["repository"])
+    stage.git.commit(stage.repository, "README.md", "# Linkbarn\n")
+    stage.github.load_archive(read_archive(SAMPLE / "history.jsonl"))
+    return stage
 
-    def __init__(self, folder: Path) -> None:
-        self.story = json.loads((SAMPLE / "events.json").read_text(encoding="utf-8"))
-        self.repository: str = self.story["repository"]
-        self.folder = folder
-        self.git = GitServer(folder / "git")
-        self.git.create(self.repository)
-        self.git.commit(self.repository, "README.md", "# Linkbarn\n")
-        self.github = FakeGitHub(self.repository, self.story["issue"]["created_at"], validate=False, site=self.git.url)
-        self.github.load_archive(read_archive(SAMPLE / "history.jsonl"))
 
-    def act(self, event: str, action: str, number: int, comment: int | None = None) -> None:
-        """Run the Action on one event, as its container would; its log goes to stderr."""
-        self.github.ahead = time.time() - self.github.clock.epoch  # the Action runs by this machine's clock
-        self.github.write_event(self.folder / "event.json", event, action, number, comment)
-        environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        environment |= self.github.environment(event, self.folder)
-        command = [sys.executable, "-m", "bot", "action"]
-        finished = subprocess.run(command, cwd=ROOT, env=environment, check=False, stdout=sys.stderr)
-        if finished.returncode:
-            raise SystemExit(f"the demo failed: the Action ended with exit code {finished.returncode}")
+def open_issue(stage: Stage) -> int:
+    """Open the sample's new issue; returns its number."""
+    return stage.github.open_issue(ISSUE["author"], ISSUE["title"], ISSUE["body"], at=ISSUE["created_at"])
 
-    def comment(self, number: int) -> str:
-        """The bot's one comment on an issue."""
-        (reply,) = self.github.comments_by("github-actions[bot]", number)
-        return str(reply.body)
 
-    def close(self) -> None:
-        self.github.stop()
-        self.git.stop()
+def comment_after(stage: Stage, event: str, action: str, number: int, comment: int | None = None) -> str:
+    """The bot's comment on an issue after an event; the log of the Action goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        code = stage.act(event, action, number, comment)
+    if code:
+        raise SystemExit(f"the demo failed: the Action ended with exit code {code}")
+    (text,) = stage.comments(number)
+    return text
+
+
+def issue_page(stage: Stage, number: int, text: str, remark: str = "") -> str:
+    """The issue, the bot's comment and perhaps the author's remark, as an HTML page."""
+    opened, remarked = (datetime.fromisoformat(part["created_at"]) for part in (ISSUE, REMARK))
+    posts = [
+        PageComment(ISSUE["author"], ISSUE["body"], opened),
+        PageComment("github-actions", visible(text), opened, is_bot=True),
+        *([PageComment(REMARK["author"], remark, remarked)] if remark else []),
+    ]
+    return page(posts, ISSUE["title"], number, stage.repository)
 
 
 def main() -> int:
     """Play the story; returns 0 if the second event changed the comment."""
-    with tempfile.TemporaryDirectory(prefix="precedent-demo-") as folder:
-        stage = Stage(Path(folder))
-        try:
-            return play(stage)
-        finally:
-            stage.close()
+    with tempfile.TemporaryDirectory(prefix="precedent-demo-") as folder, sample_stage(Path(folder)) as stage:
+        return play(stage)
 
 
 def play(stage: Stage) -> int:
-    issue, remark = stage.story["issue"], stage.story["comment"]
     kinds = [thread.pull is not None for thread in stage.github.repo.issues.values()]
     print_heading(
         f"A repository with {kinds.count(False)} issues and {kinds.count(True)} pull requests; a new issue is opened:"
     )
-    print_quoted(f"{issue['title']}\n\n{issue['body']}")
-    number = stage.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
+    print_quoted(f"{ISSUE['title']}\n\n{ISSUE['body']}")
+    number = open_issue(stage)
     print_heading("The Action runs, on its first event, so that it reads the history before; its log:")
-    stage.act("issues", "opened", number)
-    first = stage.comment(number)
+    first = comment_after(stage, "issues", "opened", number)
     print_heading("Precedent's comment, with what opens at a click folded (▸):")
     print_quoted(folded(first))
     print_heading("The author comments, and points at another issue:")
-    print_quoted(remark["body"])
-    comment = stage.github.comment(number, remark["author"], remark["body"], at=remark["created_at"])
+    print_quoted(REMARK["body"])
+    comment = stage.github.comment(number, REMARK["author"], REMARK["body"], at=REMARK["created_at"])
     print_heading("The Action runs:")
-    stage.act("issue_comment", "created", number, comment)
-    second = stage.comment(number)
+    second = comment_after(stage, "issue_comment", "created", number, comment)
     print_heading("The same comment, brought up to date:")
     print_quoted(folded(second))
-    file = write_page(stage, number, second)
+    OUT.mkdir(exist_ok=True)
+    (OUT / "comment.md").write_text(second, encoding="utf-8")
+    file = OUT / "comment.html"
+    file.write_text(issue_page(stage, number, second, REMARK["body"]), encoding="utf-8")
     print_heading(f"As GitHub would show it: {file}")
     return 0 if first != second else 1
-
-
-def write_page(stage: Stage, number: int, text: str) -> Path:
-    """The issue with its comments as an HTML file."""
-    issue, remark = stage.story["issue"], stage.story["comment"]
-    opened, commented = (datetime.fromisoformat(part["created_at"]) for part in (issue, remark))
-    posts = [
-        PageComment(issue["author"], issue["body"], opened),
-        PageComment("github-actions", visible(text), opened, is_bot=True),
-        PageComment(remark["author"], remark["body"], commented),
-    ]
-    OUT.mkdir(exist_ok=True)
-    file = OUT / "comment.html"
-    file.write_text(page(posts, issue["title"], number, stage.repository), encoding="utf-8")
-    (OUT / "comment.md").write_text(text, encoding="utf-8")
-    return file
 
 
 def visible(text: str) -> str:

@@ -6,127 +6,147 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
+from playwright.sync_api import Browser
+from rich.console import Console
+from rich.terminal_theme import DIMMED_MONOKAI
+from rich.text import Text
+
+from bot.domain.changes import Changes
 from bot.evaluation.digest_page import render_digest
 from bot.evaluation.report import render_report
+from bot.memory.branch_store import BranchStore
+from bot.memory.memory import Memory
 from bot.server.pages.health import readiness_checks
 from bot.server.pages.status_page import status_page
+from bot.sources.archive_file import read_archive
+from tests.cli.checkouts import show_on_terminal
+from tests.comment.gallery import GALLERY, NOW, REPOSITORY, render_comment
 from tests.evaluation.samples import generated
+from tests.memory.remotes import bare_repository, commit, git
 from tests.questions import digest_samples
 from tests.server.sample_inbox import NOW as STATUS_NOW
 from tests.server.sample_inbox import OPTIONS, sample_inbox
-from tools.demo import ROOT, Stage, visible
-from tools.gallery import GALLERY, NOW, REPOSITORY, render_comment
-from tools.preview import PageComment, comment, page
-from tools.screenshot import ScreenshotError, Tab, find_chromium, running, take
-from tools.terminal import screen
+from tools.demo import ROOT, SAMPLE, comment_after, issue_page, open_issue, sample_stage, visible
+from tools.preview import PageComment, comment
+from tools.screenshot import ScreenshotError, chromium
 
 IMAGES = ROOT / "docs" / "images"
-COMMENTS = IMAGES / "comments"
-WIDTH = 900
-SCALE = 1.5
-COMMENT_SCALE = 1.25
+COLUMNS = 94
+BRANCH = "fix/42-session-timeout"
+CHANGED = ("linkbarn/store/session.py", "linkbarn/auth/cookie.py")
+FOREIGN = "#23"
+"""The last thread in the terminal is left out: the fonts of the picture lack its script."""
 
-Pictures = tuple[tuple[str, bool, tuple[int, int, float]], ...]
-
-REPORTS: Pictures = (
-    ("report.png", False, (1200, 2460, 1.0)),
-    ("report-dark.png", True, (1200, 2460, 1.0)),
-    ("report-phone.png", False, (390, 844, 2.0)),
-)
-"""Name, whether it is dark, and the visible part of the page: width, height, pixels for each CSS pixel."""
-
-DIGEST: Pictures = (
-    ("digest.png", False, (1200, 1500, 1.0)),
-    ("digest-dark.png", True, (1200, 1500, 1.0)),
-    ("digest-phone.png", False, (390, 844, 2.0)),
-)
-
-STATUS: Pictures = (
-    ("status.png", False, (1040, 1500, 1.25)),
-    ("status-dark.png", True, (1040, 1500, 1.25)),
-    ("status-phone.png", False, (390, 844, 2.0)),
-)
+TERMINAL = """<!doctype html><meta charset="utf-8"><style>
+body {{ margin: 0; padding: 22px 26px; background: #1b1d23; color: #d9d9d9; }}
+pre {{ font: 14px/1.45 "DejaVu Sans Mono", monospace; margin: 0; }}
+a {{ color: inherit; text-decoration: none; }}
+{stylesheet}</style><pre>{code}</pre>"""
 
 
-def story(folder: Path) -> Path:
-    """Let the Action answer the sample's new issue; returns the page with the issue and the comment."""
-    stage = Stage(folder)
-    try:
-        issue = stage.story["issue"]
-        number = stage.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
-        stage.act("issues", "opened", number)
-        opened = datetime.fromisoformat(issue["created_at"])
-        posts = [
-            PageComment(issue["author"], issue["body"], opened),
-            PageComment("github-actions", visible(stage.comment(number)), opened, is_bot=True),
-        ]
-        file = folder / "comment.html"
-        file.write_text(page(posts, issue["title"], number, stage.repository), encoding="utf-8")
-        return file
-    finally:
-        stage.close()
+class Picture(NamedTuple):
+    """The visible part of a page: its size in CSS pixels (without a height the whole page), and pixels for each."""
+
+    width: int
+    height: int | None
+    scale: float
+    dark: bool = False
 
 
-def report(folder: Path) -> Path:
+def views(name: str, desktop: Picture) -> dict[str, Picture]:
+    """A page on a desktop, light and dark, and on a phone."""
+    return {
+        f"{name}.png": desktop,
+        f"{name}-dark.png": desktop._replace(dark=True),
+        f"{name}-phone.png": Picture(390, 844, 2.0),
+    }
+
+
+def story(folder: Path) -> dict[str, str]:
+    """The sample's new issue and the comment with which the Action answers it."""
+    with sample_stage(folder) as stage:
+        number = open_issue(stage)
+        return {"comment": issue_page(stage, number, comment_after(stage, "issues", "opened", number))}
+
+
+def report(_: Path) -> dict[str, str]:
     """The report on an invented replay that looks real."""
-    file = folder / "report.html"
-    file.write_text(render_report(generated(300)), encoding="utf-8")
-    return file
+    return {"report": render_report(generated(300))}
 
 
-def digest(folder: Path) -> Path:
+def digest(folder: Path) -> dict[str, str]:
     """The digest of an invented memory."""
-    file = folder / "digest.html"
-    maintainer_report = digest_samples.report(digest_samples.create_memory(folder / "digest"))
-    file.write_text(render_digest(maintainer_report, digest_samples.HOME), encoding="utf-8")
-    return file
+    maintainer_report = digest_samples.report(digest_samples.create_memory(folder))
+    return {"digest": render_digest(maintainer_report, digest_samples.HOME)}
 
 
-def status(folder: Path) -> Path:
+def status(_: Path) -> dict[str, str]:
     """The status page after an invented day."""
-    file, inbox = folder / "status.html", sample_inbox()
-    file.write_text(status_page(inbox, readiness_checks(inbox, OPTIONS, STATUS_NOW), STATUS_NOW), encoding="utf-8")
-    return file
+    inbox = sample_inbox()
+    return {"status": status_page(inbox, readiness_checks(inbox, OPTIONS, STATUS_NOW), STATUS_NOW)}
 
 
-def take_top(html: Path, pictures: Pictures) -> None:
-    """Take pictures of the top of a page."""
-    for name, dark, (width, height, scale) in pictures:
-        with running(find_chromium()) as browser:
-            tab = Tab(browser, dark)
-            tab.resize(width, height, scale)
-            tab.open(html)
-            (IMAGES / name).write_bytes(tab.picture(height))
+def gallery(_: Path) -> dict[str, str]:
+    """Each comment in the gallery."""
+    texts = {name: visible(render_comment(shown)) for name, shown in GALLERY.items()}
+    return {
+        name: comment(PageComment("github-actions", text, NOW, is_bot=True), REPOSITORY) for name, text in texts.items()
+    }
 
 
-def take_story(html: Path) -> None:
-    """Take the pictures of the comment below the issue that it answers, light and dark."""
-    for name, dark in (("comment.png", False), ("comment-dark.png", True)):
-        take(html, IMAGES / name, WIDTH, dark, SCALE)
+def terminal(folder: Path) -> dict[str, str]:
+    """The output of `precedent what` in a clone of the sample's repository."""
+    output = show_on_terminal(checkout(folder), "what", columns=COLUMNS, XDG_CACHE_HOME=str(folder))
+    console = Console(record=True, width=COLUMNS, file=StringIO(), color_system="256", force_terminal=True)
+    console.print(Text(f"~/linkbarn ({BRANCH}) $ precedent what\n", style="bold"))
+    console.print(Text.from_ansi(output.partition(FOREIGN)[0].rpartition("\n")[0]))
+    return {"what": console.export_html(theme=DIMMED_MONOKAI, code_format=TERMINAL)}
 
 
-def take_gallery(folder: Path) -> None:
-    """Take a picture of each comment in the gallery."""
-    for name, shown in GALLERY.items():
-        html = folder / f"{name}.html"
-        post = PageComment("github-actions", visible(render_comment(shown)), NOW, is_bot=True)
-        html.write_text(comment(post, REPOSITORY), encoding="utf-8")
-        take(html, COMMENTS / f"{name}.png", WIDTH, scale=COMMENT_SCALE)
+def checkout(folder: Path) -> Path:
+    """A clone of a repository with the sample's memory, on a branch with two changed files."""
+    remote = bare_repository(folder / "octo-org/linkbarn.git")
+    commit(remote, dict.fromkeys(("README.md", *CHANGED), ("100644", b"")), "refs/heads/main")
+    with BranchStore(str(remote), "precedent") as store:
+        memory = Memory(store, repo="octo-org/linkbarn").open()
+        memory.stage(Changes(records=tuple(read_archive(SAMPLE / "history.jsonl"))))
+        memory.commit("sample")
+    top = folder / "linkbarn"
+    subprocess.run(["git", "clone", "--quiet", "--single-branch", str(remote), str(top)], check=True)
+    git(top, "switch", "--quiet", "--create", BRANCH)
+    for name in CHANGED:
+        (top / name).write_text("changed\n")
+    return top
 
 
-PICTURES = {
-    "comment": lambda folder: take_story(story(folder)),
-    "report": lambda folder: take_top(report(folder), REPORTS),
-    "digest": lambda folder: take_top(digest(folder), DIGEST),
-    "status": lambda folder: take_top(status(folder), STATUS),
-    "gallery": take_gallery,
-    "terminal": lambda folder: take(screen(folder), IMAGES / "what.png", 860, scale=COMMENT_SCALE),
+STORY = Picture(900, None, 1.5)
+PICTURES: Mapping[str, tuple[Callable[[Path], dict[str, str]], dict[str, Picture]]] = {
+    "comment": (story, {"comment.png": STORY, "comment-dark.png": STORY._replace(dark=True)}),
+    "report": (report, views("report", Picture(1200, 2460, 1.0))),
+    "digest": (digest, views("digest", Picture(1200, 1500, 1.0))),
+    "status": (status, views("status", Picture(1040, 1500, 1.25))),
+    "gallery": (gallery, {f"comments/{name}.png": Picture(900, None, 1.25) for name in GALLERY}),
+    "terminal": (terminal, {"what.png": Picture(860, None, 1.25)}),
 }
+"""What makes the pages, by the first words of the pictures of each, and the pictures."""
+
+
+def take(browser: Browser, html: str, file: Path, picture: Picture) -> None:
+    window = {"width": picture.width, "height": picture.height or 10}
+    scheme = "dark" if picture.dark else "light"
+    page = browser.new_page(viewport=window, color_scheme=scheme, device_scale_factor=picture.scale)
+    page.set_content(html)
+    page.screenshot(path=file, full_page=picture.height is None)
+    page.close()
+    print(f"{file.relative_to(ROOT)}: {file.stat().st_size:,} bytes")
 
 
 def main(names: list[str]) -> int:
@@ -135,12 +155,15 @@ def main(names: list[str]) -> int:
         print(f"picture: {unknown[0]!r} is no picture: the names are {', '.join(PICTURES)}", file=sys.stderr)
         return 2
     try:
-        find_chromium()
-        with tempfile.TemporaryDirectory(prefix="precedent-picture-") as folder:
+        with chromium() as browser:
             for name in names or PICTURES:
-                PICTURES[name](Path(folder))
-        for image in sorted(IMAGES.rglob("*.png")):
-            print(f"{image.relative_to(ROOT)}: {image.stat().st_size:,} bytes")
+                make, pictures = PICTURES[name]
+                with tempfile.TemporaryDirectory(prefix="precedent-picture-") as folder:
+                    pages = make(Path(folder))
+                for file, picture in pictures.items():
+                    stem = Path(file).stem
+                    html = pages.get(stem) or pages[stem.rpartition("-")[0]]
+                    take(browser, html, IMAGES / file, picture)
     except ScreenshotError as error:
         print(f"picture: {error}", file=sys.stderr)
         return 1

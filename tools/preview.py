@@ -17,33 +17,17 @@ from pathlib import Path
 
 import comrak
 import nh3
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
 
-STYLE = Path(__file__).with_name("preview.css")
+REPOSITORY = "octo-org/linkbarn"
 
 # What GitHub allows, as published with its html-pipeline (SanitizationFilter), and the check boxes of task lists.
-TAGS = {
-    *(
-        "a",
-        "abbr",
-        "b",
-        "bdo",
-        "blockquote",
-        "br",
-        "caption",
-        "cite",
-        "code",
-        "dd",
-        "del",
-        "details",
-        "dfn",
-        "div",
-        "dl",
-    ),
-    *("dt", "em", "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "input", "ins", "kbd"),
-    *("li", "mark", "ol", "p", "pre", "q", "rp", "rt", "ruby", "s", "samp", "section", "small", "span", "strike"),
-    *("strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "tt", "ul"),
-    *("var", "wbr"),
-}
+TAGS = (
+    "a abbr b bdo blockquote br caption cite code dd del details dfn div dl dt em figcaption figure h1 h2 h3 h4 "
+    "h5 h6 hr i img input ins kbd li mark ol p pre q rp rt ruby s samp section small span strike strong sub "
+    "summary sup table tbody td tfoot th thead time tr tt ul var wbr"
+)
 ATTRIBUTES = {
     "*": {"align", "dir", "id", "lang", "title"},
     "a": {"href"},
@@ -83,49 +67,29 @@ class PageComment:
     is_bot: bool = False
 
 
-def page(posts: Sequence[PageComment], title: str, number: int, repository: str = "octo-org/linkbarn") -> str:
+def page(posts: Sequence[PageComment], title: str, number: int, repository: str = REPOSITORY) -> str:
     """An HTML document showing the open issue ``number`` with these posts, the opening one first.
 
     It depends on nothing outside itself and follows the reader's light or dark preference. Its only URLs are the
     targets of links. A post with thousands of nested quotes takes seconds, any other milliseconds.
     """
-    opener = posts[0].author if posts else ""
-    articles = "\n".join(_article(post, position, opener, repository) for position, post in enumerate(posts))
-    heading = f'{escape(_printable(title))} <span class="number">#{number}</span>'
-    header = f"""<header class="issue"><p class="repository">{escape(repository)}</p>
-<h1>{heading}</h1>
-<p class="state">{_OPEN_ICON}Open</p></header>
-"""
-    return _document(f"{title} · #{number}", f'{header}<div class="timeline">\n{articles}\n</div>')
+    return _document(posts=posts, title=title, number=number, repository=repository)
 
 
-def comment(post: PageComment, repository: str = "octo-org/linkbarn") -> str:
+def comment(post: PageComment, repository: str = REPOSITORY) -> str:
     """An HTML document showing one comment and nothing around it."""
-    return _document("A comment", f'<div class="timeline">\n{_article(post, 1, "", repository)}\n</div>')
+    return _document(posts=[post], title="A comment", number=None, repository=repository)
 
 
-def _document(title: str, inner: str) -> str:
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(_printable(title))}</title>
-<style>
-{STYLE.read_text(encoding="utf-8")}</style>
-</head>
-<body>
-<main>
-{inner}
-</main>
-</body>
-</html>
-"""
+def _document(**values: object) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, keep_trailing_newline=True
+    )
+    template = environment.get_template("preview.html.j2")
+    return _printable(template.render(values, body=lambda *words: Markup(body(*words)), avatar=_avatar))
 
 
-def body(markdown: str, repository: str = "octo-org/linkbarn") -> str:
+def body(markdown: str, repository: str = REPOSITORY) -> str:
     """The HTML of one post, cleaned and with its references linked, as inside the page.
 
     Images lose their address and show their description. Never raises, whatever the text.
@@ -147,7 +111,7 @@ def _rendered(markdown: str) -> str:
 def _cleaned(html: str) -> str:
     return nh3.clean(
         html,
-        tags=TAGS,
+        tags=set(TAGS.split()),
         clean_content_tags={"script", "style"},
         attributes=ATTRIBUTES,
         attribute_filter=_same_page_link,
@@ -212,68 +176,9 @@ def _link_references(html: str, repository: str) -> str:
     return "".join(linker.out)
 
 
-def _article(post: PageComment, position: int, opener: str, repository: str) -> str:
-    name = escape(_printable(post.author))
-    labels = _labels(post, is_reply_of_opener=position > 0 and post.author == opener)
-    verb = "commented" if position else "opened"
-    return f"""<article class="post{" bot" if post.is_bot else ""}" aria-labelledby="post-{position}">
-{_bot_avatar() if post.is_bot else _avatar(post.author)}
-<div class="box">
-<header id="post-{position}">
-<strong>{name}</strong>{labels} <span class="when">{verb} {_time(post.when)}</span>{_MENU_ICON}
-</header>
-<div class="markdown-body">
-{body(post.text_markdown, repository)}</div>
-<p class="reactions" aria-hidden="true">{_SMILEY_ICON}</p>
-</div>
-</article>"""
-
-
-def _labels(post: PageComment, is_reply_of_opener: bool) -> str:
-    labels = ["bot"] * post.is_bot + ["Author"] * is_reply_of_opener
-    return "".join(f' <span class="label">{label}</span>' for label in labels)
-
-
-def _time(when: datetime) -> str:
-    return f'<time datetime="{when.isoformat()}">{when:%b} {when.day}, {when.year}</time>'
-
-
-def _avatar(login: str) -> str:
+def _avatar(login: str) -> dict[str, object]:
     """A mirrored drawing of five by five squares, with a pattern and colour that depend on the login."""
     digest = hashlib.sha256(_printable(login).encode()).digest()
     squares = [(x, y) for y in range(5) for x in range(5) if digest[y * 3 + min(x, 4 - x)] % 2]
     cells = "".join(f"M{x + 1} {y + 1}h1v1h-1z" for x, y in squares)
-    hue = int.from_bytes(digest[-2:], "big") % 360
-    return (
-        f'<svg class="avatar" viewBox="0 0 7 7" shape-rendering="crispEdges" aria-hidden="true">'
-        f'<path fill="#f0f0f0" d="M0 0h7v7H0z"/><path fill="hsl({hue} 45% 55%)" d="{cells}"/></svg>'
-    )
-
-
-def _bot_avatar() -> str:
-    return (
-        '<svg class="avatar" viewBox="0 0 40 40" aria-hidden="true"><path fill="#2a7de1" d="M0 0h40v40H0z"/>'
-        '<g fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round">'
-        '<circle cx="13" cy="12" r="4"/><circle cx="27" cy="28" r="4"/><path d="M13 16v7q0 5 5 5h5M17 12h10v6"/>'
-        "</g></svg>"
-    )
-
-
-def _icon(paths: str, name: str) -> str:
-    return f'<svg class="{name}" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{paths}</svg>'
-
-
-_OPEN_ICON = _icon(
-    '<circle cx="8" cy="8" r="7.2" fill="none" stroke="currentColor" stroke-width="1.5"/>'
-    '<circle cx="8" cy="8" r="1.6" fill="currentColor"/>',
-    "icon",
-)
-_MENU_ICON = _icon(
-    '<path stroke="currentColor" stroke-width="2.8" stroke-linecap="round" d="M3 8h.01M8 8h.01M13 8h.01"/>',
-    "icon menu",
-)
-_SMILEY_ICON = _icon(
-    '<g fill="none" stroke="currentColor" stroke-width="1.4" stroke-linecap="round"><circle cx="8" cy="8" r="7"/>'
-    '<path d="M5 9.5q3 3.4 6 0M5.8 6h.01M10.2 6h.01"/></g>',
-    "icon",
-)
+    return {"cells": cells, "hue": int.from_bytes(digest[-2:], "big") % 360}

@@ -12,7 +12,7 @@ from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from tests.fakes.github import FakeGitHub
-from tests.pipeline.test_commands import DECISION, REPO, SampleRepository
+from tests.pipeline.sample_repository import DECISION, REPO, SampleRepository
 
 TOKENS = "We decided to keep authentication tokens in the keyring."
 CACHING = "We discussed caching of thumbnails and decided to leave it to the proxy."

@@ -33,8 +33,8 @@ from bot.questions.context import RecentConversations, recent_conversations
 from bot.questions.fields import SHOWN_FIELDS, item_of, row_of
 from bot.sources.sessions.times import local_key, local_zone, zone_named
 from tests.cli.checkouts import create_cookie_checkout
+from tests.comment.gallery import GALLERY
 from tests.sources.session_lines import write
-from tools.gallery import GALLERY
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 5, 14, 12, 0, tzinfo=UTC)

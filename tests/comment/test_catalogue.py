@@ -27,11 +27,11 @@ from bot.settings.schema import Language
 from bot.settings.yaml_file import load_texts
 from tests.comment.contexts import CASES, GITHUB, NOW, OPEN, closed_match, quoted_outcome
 from tests.comment.detector import report
+from tests.comment.gallery import GALLERY
 from tests.comment.payloads import PAYLOADS
 from tests.comment.test_outcome_text import DUPLICATE, PULL
 from tests.comment.test_outcome_text import FIXED as FIX_OUTCOME
 from tests.examples import examples
-from tools.gallery import GALLERY
 
 ENGLISH = shipped_words()
 SOURCE = (SHIPPED_FOLDER / WORDS_FILE).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The thirteen comments of the documentation: kept as text, shown as pictures, and of our structure only."""
+"""The comments of docs/comments.md: kept as text, shown as pictures, and of our structure only."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.comment.detector import report
-from tools.gallery import GALLERY, render_comment
+from tests.comment.gallery import GALLERY, render_comment
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "gallery"

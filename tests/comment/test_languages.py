@@ -11,7 +11,7 @@ from bot.domain.answer import Context
 from bot.pipeline.commands import sentence
 from bot.settings.schema import Language
 from tests.comment.contexts import GITHUB, NOW
-from tools.gallery import GALLERY
+from tests.comment.gallery import GALLERY
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "languages"
 SHOWN = ("fixed-in-a-release", "possibly-back", "reopened", "open-pull-request", "decision", "pull-requests")

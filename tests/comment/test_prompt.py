@@ -11,9 +11,9 @@ from bot.comment.prompt import DATA_NOTICE, as_markdown, as_xml, visible
 from bot.domain.answer import CondensedTurn, Context, Mention
 from bot.domain.post import OpenPull
 from tests.comment.contexts import CASES, HOSTILE, MENTION, OPEN, day
+from tests.comment.gallery import GALLERY
 from tests.examples import examples
 from tests.reading.linear_time import assert_linear_time
-from tools.gallery import GALLERY
 
 
 def test_nothing_to_say_is_an_empty_string() -> None:

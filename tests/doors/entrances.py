@@ -12,27 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.cli.main import main
-from bot.comment.links import CommentLinks
-from bot.comment.marker import marker
-from bot.comment.render import Renderer
 from bot.domain.card import CardId
-from bot.domain.thread import Message, RepositoryAddress, Thread
-from bot.github.client import GitHubClient
-from bot.github.fixes import FixFinder
-from bot.github.history import GraphQLHistory
-from bot.github.threads import OwnCommentRule
+from bot.domain.thread import Message, Thread
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.pipeline.backfill import Clock
 from bot.pipeline.commands import plan_search
 from bot.pipeline.requests import request_of
 from bot.pipeline.tools import Tools
 from bot.recall.mentions import canonical_chain
-from bot.settings.schema import Settings
 from tests.fakes.github import FakeGitHub
+from tests.pipeline.sample_repository import tools_for
 
 REPO = "octo-org/kettle"
 ELSEWHERE = 900_000_001
@@ -139,29 +131,9 @@ def opened(store: Path) -> Iterator[Entrances]:
     memory = Memory(FolderStore(store)).open()
     try:
         with FakeGitHub(REPO, validate=False) as github:
-            yield Entrances(store, memory, _run_context(memory, github))
+            yield Entrances(store, memory, tools_for(github, memory, started=datetime.now(UTC)))
     finally:
         memory.close()
-
-
-def _run_context(memory: Memory, github: FakeGitHub) -> Tools:
-    forge = GitHubClient(github.url, github.token, REPO, write_gap=0)
-    own = OwnCommentRule("github-actions[bot]", marker())
-    return Tools(
-        memory=memory,
-        forge=forge,
-        history=GraphQLHistory(REPO, own, forge),
-        own=own,
-        settings=Settings(),
-        renderer=Renderer(links=CommentLinks(repo=REPO)),
-        address=RepositoryAddress(REPO),
-        fixes=FixFinder(forge, REPO),
-        pages=(),
-        started=datetime.now(UTC),
-        clock=Clock(lambda: 0.0, lambda _: None, lambda _: None),
-        began=0.0,
-        note=lambda _: None,
-    )
 
 
 def import_archive(archive: Path, store: Path) -> None:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page
 
 from bot.evaluation.digest_page import render_digest
 from bot.questions.digest import MaintainerReport
+from tests.browser import TOO_WIDE, WINDOWS, axe_violations, browser, open_watched, resize, show_all
 from tests.evaluation.test_digest_page import EMPTY, hostile
-from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, open_watched
 from tests.examples import share
 from tests.questions.digest_samples import HOME, create_memory, report
-from tools.screenshot import Browser, Tab, find_chromium, running
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[[MaintainerReport, str], Tab]
+Open = Callable[[MaintainerReport, str], Page]
 BOTTOM = "document.querySelector('{}').getBoundingClientRect().bottom"
 LONG = "x" * 5_000
 SAMPLES = ["usual", "empty", "words without an end", "from right to left"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running(find_chromium()) as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")
@@ -45,38 +41,37 @@ def open_digest(browser: Browser, tmp_path: Path) -> Open:
 def test_axe_finds_nothing_and_there_are_no_errors(
     open_digest: Open, reports: dict[str, MaintainerReport], sample: str, window: str
 ) -> None:
-    tab = open_digest(reports[sample], window)
-    tab.picture()
-    tab.run(axe())
-    assert tab.run(AXE) == []
-    assert tab.run(TOO_WIDE) == 0
-    assert tab.run("problems") == []
+    page = open_digest(reports[sample], window)
+    show_all(page)
+    assert axe_violations(page) == []
+    assert page.evaluate(TOO_WIDE) == 0
+    assert page.evaluate("problems") == []
 
 
 def test_counts_and_the_things_to_look_at_first_are_on_the_first_screen(
     open_digest: Open, reports: dict[str, MaintainerReport]
 ) -> None:
     for window in ("light", "dark", "phone"):
-        tab = open_digest(reports["usual"], window)
+        page = open_digest(reports["usual"], window)
         script = BOTTOM.format(".first li:last-child" if window != "phone" else ".first li:first-child")
-        assert tab.run(script) <= WINDOWS[window][1]
+        assert page.evaluate(script) <= WINDOWS[window][1]
 
 
 def test_nothing_is_wider_than_the_smallest_phone(open_digest: Open, reports: dict[str, MaintainerReport]) -> None:
-    tab = open_digest(reports["usual"], "phone")
-    tab.resize(360, 640)
-    tab.picture()
-    assert tab.run(TOO_WIDE) == 0
+    page = open_digest(reports["usual"], "phone")
+    resize(page, 360, 640)
+    show_all(page)
+    assert page.evaluate(TOO_WIDE) == 0
 
 
 def test_dark_is_dark(open_digest: Open, reports: dict[str, MaintainerReport]) -> None:
     script = "getComputedStyle(document.body).backgroundColor"
-    assert open_digest(reports["usual"], "dark").run(script) == "rgb(19, 21, 23)"
-    assert open_digest(reports["usual"], "light").run(script) == "rgb(246, 246, 243)"
+    assert open_digest(reports["usual"], "dark").evaluate(script) == "rgb(19, 21, 23)"
+    assert open_digest(reports["usual"], "light").evaluate(script) == "rgb(246, 246, 243)"
 
 
 @pytest.mark.night
 def test_a_count_leads_to_its_section(open_digest: Open, reports: dict[str, MaintainerReport]) -> None:
-    tab = open_digest(reports["usual"], "phone")
-    tab.run("document.querySelector('a[href=\"#duplicates_of_closed\"]').click()")
-    assert tab.run("document.getElementById('duplicates_of_closed').getBoundingClientRect().top") < 844
+    page = open_digest(reports["usual"], "phone")
+    page.evaluate("document.querySelector('a[href=\"#duplicates_of_closed\"]').click()")
+    assert page.evaluate("document.getElementById('duplicates_of_closed').getBoundingClientRect().top") < 844

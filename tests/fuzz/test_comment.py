@@ -24,11 +24,11 @@ from bot.pipeline.reconcile import CommentResult
 from bot.settings.schema import SettingsError
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.comment.detector import report
+from tests.comment.gallery import GALLERY
 from tests.comment.payloads import PAYLOADS
 from tests.fuzz import inputs, seeds
 from tests.fuzz.properties import fuzz
 from tests.marker import find_marker
-from tools.gallery import GALLERY
 
 HOST = "redirect.github.com"
 TAGS = frozenset(

@@ -22,11 +22,9 @@ from bot.memory.paths import record_path
 from bot.pipeline.clusters import BATCH_SIZE, link_threads
 from bot.recall.clusters import clusters_of
 from tests.examples import examples
-from tests.pipeline.test_commands import SampleRepository, memory_folder, sample
+from tests.pipeline.sample_repository import SampleRepository
 from tests.pipeline.test_handle import run_event
 from tests.recall.samples import at, duplicate, message, thread
-
-__all__ = ["memory_folder", "sample"]
 
 NO_LIMIT = 1e9
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -16,165 +13,25 @@ from bot.comment.catalogue import COMMAND_SYNTAX
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import WORDS_FILE, Renderer
-from bot.domain.changes import Changes, Request, is_off, wrong_matches_for
+from bot.domain.changes import Changes, is_off, wrong_matches_for
 from bot.domain.kinds import Kind
 from bot.domain.post import reply_slot
-from bot.domain.thread import RepositoryAddress
-from bot.github.client import GitHubClient
 from bot.github.events import Event
-from bot.github.fixes import FixFinder
-from bot.github.history import GraphQLHistory
-from bot.github.threads import OwnCommentRule
-from bot.memory.folder_store import FolderStore
-from bot.memory.memory import Memory
-from bot.pipeline.backfill import Clock, Deadline, backfill
 from bot.pipeline.commands import ABOUT_ISSUES, DONE_REASONS
 from bot.pipeline.fetch import fetch_changes
-from bot.pipeline.handle import handle_event
-from bot.pipeline.reconcile import CommentResult
-from bot.pipeline.requests import find_requests, unread_requests
-from bot.pipeline.tools import DAILY_LIMIT_REACHED, Tools
+from bot.pipeline.requests import find_requests
+from bot.pipeline.tools import DAILY_LIMIT_REACHED
 from bot.reading.requests import COMMAND_NAMES
 from bot.server.storage.counters import REASONS
-from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
+from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings
 from tests.comment.detector import report
 from tests.examples import mostly_slow
 from tests.fakes.github import FakeGitHub
+from tests.pipeline.sample_repository import BOT, DECISION, LATER, RENDERER, REPO, SampleRepository
 from tests.recall.samples import thread
 
-REPO = "octocat/hello-world"
-BOT = "github-actions[bot]"
-DECISION = "We decided to go with PostgreSQL for the session store."
 POST = "POST /repos/*/issues/*/comments"
 PERMISSION = "GET /repos/*/collaborators/*/permission"
-RENDERER = Renderer(links=CommentLinks(repo=REPO))
-LATER = 180
-"""Seconds after which other runs no longer wait for a run that promised a reply."""
-
-
-class Killed(BaseException):
-    """The run ends here, as if its process were killed."""
-
-
-@dataclass
-class SampleRepository:
-    """A repository where people ask on issue 3; issue 1 decides for a database, issue 2 is about printers.
-
-    ``copy_of`` is the folder of a sample repository whose memory this one begins with, ``results`` are those of the
-    last run.
-    """
-
-    github: FakeGitHub
-    folder: Path
-    copy_of: Path | None = None
-    settings: Settings = field(default_factory=Settings)
-    renderer: Renderer = RENDERER
-    muted: str = ""
-    notes: list[str] = field(default_factory=list)
-    results: list[CommentResult] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        forge = self.github
-        forge.set_permission("hubot", "write")
-        forge.open_issue("octocat", "Session store", "Where should sessions live?", at="2025-07-01T10:00:00Z")
-        forge.comment(1, "hubot", DECISION, at="2025-07-02T10:00:00Z")
-        forge.close(1, "hubot", at="2025-07-03T10:00:00Z")
-        forge.open_issue("octocat", "Printer prints nothing", "It is out of ink.", at="2025-08-01T10:00:00Z")
-        forge.close(2, "hubot", "not_planned", at="2025-08-02T10:00:00Z")
-        forge.open_issue("monalisa", "Zyx", "Wvu tsr qpo.", at="2026-01-05T11:00:00Z")
-        if self.copy_of:
-            shutil.copytree(self.copy_of, self.folder, dirs_exist_ok=True)
-        else:
-            self.run(Event("issues", "opened", 3))
-
-    @property
-    def own(self) -> OwnCommentRule:
-        return OwnCommentRule(BOT, marker())
-
-    def run_context(self, memory: Memory) -> Tools:
-        memory.hidden = self.settings.ignore.hidden
-        forge = GitHubClient(self.github.url, self.github.token, REPO, write_gap=0)
-        return Tools(
-            memory=memory,
-            forge=forge,
-            history=GraphQLHistory(REPO, self.own, forge),
-            own=self.own,
-            settings=self.settings,
-            renderer=self.renderer,
-            address=RepositoryAddress(REPO),
-            fixes=FixFinder(forge, REPO),
-            pages=(),
-            started=datetime.fromisoformat(self.github.clock.now),
-            clock=Clock(lambda: 0.0, lambda _: None, lambda _: None),
-            began=0.0,
-            note=self.notes.append,
-            muted=self.muted,
-        )
-
-    def memory(self) -> Memory:
-        return Memory(FolderStore(self.folder / "store"))
-
-    def run(self, event: Event, dies: str = "", meanwhile: Callable[[], object] = lambda: None) -> list[CommentResult]:
-        """Handle an event. The run may die before its ``push`` to memory or before it writes (``say``); another may
-        begin ``meanwhile``, before the push."""
-
-        def on_stage(stage: str) -> None:
-            if stage == dies:
-                raise Killed
-            if stage == "push":
-                meanwhile()
-
-        memory = self.memory()
-        try:
-            handled = handle_event(event, replace(self.run_context(memory), on_stage=on_stage))
-            handled.raise_error()
-            self.results = handled.results
-        except Killed:
-            self.results = []
-        finally:
-            memory.close()
-        return self.results
-
-    def say(self, text: str, by: str = "monalisa", on: int = 3, **options: str) -> int:
-        """Post a comment, and some seconds later run for its event."""
-        comment_id = self.github.comment(on, by, text)
-        self.github.clock.advance(20)
-        self.run(Event("issue_comment", "created", on, comment_id=comment_id, comment_author=by), **options)
-        return comment_id
-
-    def read_history(self) -> None:
-        """Read the whole history again, like a run that somebody starts by hand."""
-        memory = self.memory().open()
-        run_context = self.run_context(memory)
-        backfill(
-            memory,
-            run_context.history,
-            Deadline(run_context.clock, run_context.now, max_age=run_context.max_age),
-            None,
-            partial(unread_requests, run=run_context),
-        )
-        memory.close()
-
-    def later(self, seconds: int = LATER) -> list[CommentResult]:
-        """Run on a schedule some time later."""
-        self.github.clock.advance(seconds)
-        return self.run(Event("schedule"))
-
-    def replies(self, to: int | None = None) -> list[str]:
-        """The texts of our replies, or of those to a comment (or, for a question in an issue's text, to the issue)."""
-        texts = [str(comment.body) for comment in self.github.comments_by(BOT)]
-        wanted = "reply=" if to is None else f"reply={to} "
-        return [text for text in texts if wanted in text.partition("\n")[0]]
-
-    def reactions(self, comment: int) -> list[str]:
-        return [reaction.content for reaction in self.github.comment_by_id(comment).reactions]
-
-    def requests(self, on: int = 3) -> tuple[Request, ...]:
-        memory = self.memory().open()
-        try:
-            return memory.requests([on]).get(on, ())
-        finally:
-            memory.close()
 
 
 @pytest.fixture(scope="module")
@@ -183,19 +40,6 @@ def shared_sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleRe
     with FakeGitHub(REPO) as github:
         yield SampleRepository(github, tmp_path_factory.mktemp("counter"))
         assert github.violations == []
-
-
-@pytest.fixture(scope="module")
-def memory_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the memory that every sample repository begins with."""
-    with FakeGitHub(REPO, validate=False) as github:
-        return SampleRepository(github, tmp_path_factory.mktemp("opened")).folder
-
-
-@pytest.fixture
-def sample(memory_folder: Path, tmp_path: Path) -> Iterator[SampleRepository]:
-    with FakeGitHub(REPO, validate=False) as github:
-        yield SampleRepository(github, tmp_path, memory_folder)
 
 
 def set_commands(sample: SampleRepository, **options: int | bool) -> None:
@@ -441,14 +285,12 @@ def test_a_request_unseen_for_a_day_is_not_answered(sample: SampleRepository) ->
 
 def test_a_comment_not_listed_yet_is_read_on_its_own(sample: SampleRepository) -> None:
     memory = sample.memory()
-    run_context = sample.run_context(memory)
-    state = fetch_changes(Event("issues", "edited", 3), run_context)
+    run = sample.tools(memory)
+    state = fetch_changes(Event("issues", "edited", 3), run)
     comment = sample.github.comment(3, "hubot", SEARCH)
     late_state = replace(state, event=Event("issue_comment", "created", 3, comment_id=comment, comment_author="hubot"))
-    assert [request.key for request in find_requests(late_state, run_context)] == [comment]
-    assert (
-        find_requests(replace(late_state, event=replace(late_state.event, comment_id=comment + 1)), run_context) == []
-    )
+    assert [request.key for request in find_requests(late_state, run)] == [comment]
+    assert find_requests(replace(late_state, event=replace(late_state.event, comment_id=comment + 1)), run) == []
     memory.close()
 
 

@@ -13,9 +13,7 @@ from bot.github.errors import Unauthorised
 from bot.github.events import Event
 from bot.github.history import GraphQLHistory
 from bot.pipeline.discussions import read_discussions
-from tests.pipeline.test_commands import SampleRepository, memory_folder, sample
-
-__all__ = ["memory_folder", "sample"]
+from tests.pipeline.sample_repository import SampleRepository
 
 BEGUN = DiscussionProgress(datetime(2026, 1, 5, tzinfo=UTC))
 UNKNOWN, ON, OFF = (Event("schedule", has_discussions=has) for has in (None, True, False))
@@ -44,11 +42,11 @@ def test_a_failure_to_read_discussions_is_reported_if_there_are_any(
     if progress:
         memory.stage(Changes(discussions=progress))
     sample.github.world.tokens[sample.github.token].permissions = {"issues": "write"}
-    run = sample.run_context(memory)
+    run = sample.tools(memory)
     assert run.now
     sample.github.mark()
     assert isinstance(run.history, GraphQLHistory)
-    read_discussions(event, replace(run, discussions=DiscussionReader(run.history, sample.own)))
+    read_discussions(event, replace(run, discussions=DiscussionReader(run.history, run.own)))
     memory.close()
     assert [request.path for request in sample.github.recent] == ["/graphql"] * is_read
     assert any("discussions could be read" in note for note in sample.notes) is is_reported
@@ -56,12 +54,12 @@ def test_a_failure_to_read_discussions_is_reported_if_there_are_any(
 
 def test_discussions_are_not_read_once_github_refuses_everything(sample: SampleRepository) -> None:
     memory = sample.memory().open()
-    run = sample.run_context(memory)
+    run = sample.tools(memory)
     sample.github.faults.add("GET *", "401")
     with pytest.raises(Unauthorised):
         run.forge.issue(3)
     sample.github.mark()
     assert isinstance(run.history, GraphQLHistory)
-    read_discussions(ON, replace(run, discussions=DiscussionReader(run.history, sample.own)))
+    read_discussions(ON, replace(run, discussions=DiscussionReader(run.history, run.own)))
     memory.close()
     assert sample.github.recent == []

@@ -16,11 +16,10 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.draft import DELETED
 from bot.pipeline.feedback import MAX_READS, MAX_VOTERS, collect_feedback, count_thumbs, read_opinions
-from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
 from tests.github.conftest import client
 
-__all__ = ["client", "github"]
+__all__ = ["client"]
 
 NOW = datetime(2026, 1, 20, 12, tzinfo=UTC)
 BOT = "github-actions[bot]"

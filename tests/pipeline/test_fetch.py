@@ -13,9 +13,7 @@ from bot.github.events import Event
 from bot.memory.paths import record_path
 from bot.memory.shards import POSTS
 from bot.pipeline.fetch import fetch_changes
-from tests.pipeline.test_commands import SampleRepository, memory_folder, sample
-
-__all__ = ["memory_folder", "sample"]
+from tests.pipeline.sample_repository import SampleRepository
 
 
 def answer_after_failed_reads(sample: SampleRepository) -> Post:
@@ -36,7 +34,7 @@ def answer_after_failed_reads(sample: SampleRepository) -> Post:
 def fetch(sample: SampleRepository, event: Event) -> None:
     """Fetch what changed and remember it, without answering."""
     memory = sample.memory()
-    updates = fetch_changes(event, sample.run_context(memory)).updates
+    updates = fetch_changes(event, sample.tools(memory)).updates
     memory.stage(Changes(updates.records, cursor=updates.cursor))
     memory.commit("looked")
     memory.close()
@@ -45,7 +43,7 @@ def fetch(sample: SampleRepository, event: Event) -> None:
 @pytest.mark.parametrize("state", ["said", "removed", "silent", "withdrawn"])
 def test_an_unreadable_issue_keeps_its_answer(sample: SampleRepository, state: str) -> None:
     memory = sample.memory().open()
-    at = sample.run_context(memory).now + timedelta(seconds=1)
+    at = sample.tools(memory).now + timedelta(seconds=1)
     expected = Post(3, state, at, comment_id=77, question="what", content="abc")
     memory.stage(Changes(posts=(expected,)))
     memory.commit("said")

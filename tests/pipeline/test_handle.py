@@ -14,10 +14,8 @@ from bot.github.events import Event
 from bot.pipeline.handle import handle_event
 from bot.pipeline.room import House, Room
 from bot.settings.schema import MentionSettings, Settings
-from tests.pipeline.test_commands import BOT, DECISION, LATER, SampleRepository, memory_folder, sample
+from tests.pipeline.sample_repository import BOT, DECISION, LATER, SampleRepository
 from tests.pipeline.test_organisation import SLOW_STEPS
-
-__all__ = ["memory_folder", "sample"]
 
 STEPS = ["look", "remember", "plan", "push", "say"]
 
@@ -25,15 +23,15 @@ STEPS = ["look", "remember", "plan", "push", "say"]
 def test_each_stage_is_reported_as_it_begins(sample: SampleRepository) -> None:
     number = sample.github.open_issue("monalisa", "Sessions", "As in #1.")
     memory, stages = sample.memory().open(), list[tuple[str, str, int]]()
-    run_context = sample.run_context(memory)
+    run = sample.tools(memory)
 
     def record_stage(step: str) -> None:
         stored = sample.memory().open()
         state = stored.state.comments([number])[number].state if stored.state.comments([number]) else ""
         stored.close()
-        stages.append((step, state, len(sample.github.comments_by(run_context.own.login, number))))
+        stages.append((step, state, len(sample.github.comments_by(run.own.login, number))))
 
-    handle_event(Event("issues", "opened", number), replace(run_context, on_stage=record_stage))
+    handle_event(Event("issues", "opened", number), replace(run, on_stage=record_stage))
     memory.close()
     assert stages == [*((step, "", 0) for step in STEPS[:4]), ("say", "pending", 0)]
 
@@ -77,7 +75,7 @@ def test_comments_stay_correct_when_two_runs_overlap(sample: SampleRepository, s
 def run_event(sample: SampleRepository, event: Event, watch: Callable[[str], None] = lambda _: None) -> None:
     sample.github.clock.advance(1)
     memory = sample.memory()
-    handle_event(event, replace(sample.run_context(memory), on_stage=watch))
+    handle_event(event, replace(sample.tools(memory), on_stage=watch))
     memory.close()
 
 
@@ -128,8 +126,8 @@ class BrokenPages:
 def test_a_fault_in_one_feature_stops_no_comment(sample: SampleRepository) -> None:
     sample.settings = replace(Settings(), mentions=MentionSettings(speak="always"))
     number, memory = sample.github.open_issue("monalisa", "Sessions", "As in #1."), sample.memory()
-    run_context = replace(sample.run_context(memory), pages=(BrokenPages(),))
-    handled = handle_event(Event("issues", "opened", number), run_context)
+    run = replace(sample.tools(memory), pages=(BrokenPages(),))
+    handled = handle_event(Event("issues", "opened", number), run)
     memory.close()
     assert [result.action for result in handled.results] == ["created"]
     with pytest.raises(ValueError, match="no such page"):
@@ -151,9 +149,9 @@ def test_a_room_that_answers_events_ends_the_run_until_its_promises_are_stored()
 def test_a_comment_that_could_not_be_planned_is_planned_by_the_next_run(sample: SampleRepository) -> None:
     sample.settings = replace(Settings(), mentions=MentionSettings(speak="always"))
     number, memory = sample.github.open_issue("monalisa", "Sessions", "As in #1."), sample.memory()
-    run_context = sample.run_context(memory)
+    run = sample.tools(memory)
     with pytest.raises(ValueError, match="no such fix"):
-        handle_event(Event("issues", "opened", number), replace(run_context, renderer=BrokenRenderer()))
+        handle_event(Event("issues", "opened", number), replace(run, renderer=BrokenRenderer()))
     memory.close()
     assert comments_of(sample, number) == []
     sample.github.clock.advance(LATER)

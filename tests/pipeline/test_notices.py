@@ -23,7 +23,7 @@ from bot.pipeline.reconcile import reconcile
 from bot.pipeline.release_fixes import latest_in_turns
 from bot.pipeline.tools import POSTING_WINDOW
 from tests.fakes.github import FakeGitHub
-from tests.pipeline.test_commands import BOT, REPO, SampleRepository
+from tests.pipeline.sample_repository import BOT, REPO, SampleRepository
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 TEXT = f"{marker(slot=notice_slot('#57'))}\nReleased in v2.3.0."
@@ -60,7 +60,7 @@ def test_a_run_past_its_posting_window_looks_for_the_notice_before_posting(
     memory = sample.memory().open()
     try:
         seconds = POSTING_WINDOW.total_seconds() + 1 if is_slow else 1.0
-        run = replace(sample.run_context(memory), clock=Clock(lambda: seconds, lambda _: None, lambda _: None))
+        run = replace(sample.tools(memory), clock=Clock(lambda: seconds, lambda _: None, lambda _: None))
         assert run.current_time() == run.now + timedelta(seconds=seconds)
         thread = memory.records([1])[1]
         assert isinstance(thread, Thread)

@@ -8,9 +8,7 @@ from bot.github.open_pulls import MAX_ISSUES
 from bot.pipeline.draft import Draft
 from bot.pipeline.open_pulls import add_open_pulls
 from tests.comment.contexts import day
-from tests.pipeline.test_commands import SampleRepository, memory_folder, sample
-
-__all__ = ["memory_folder", "sample"]
+from tests.pipeline.sample_repository import SampleRepository
 
 
 def test_a_run_looks_up_a_limited_number_of_issues_in_one_request(sample: SampleRepository) -> None:
@@ -20,7 +18,7 @@ def test_a_run_looks_up_a_limited_number_of_issues_in_one_request(sample: Sample
     shown = tuple(Match(number, "It crashes", 0.9, "open", day(1, 5)) for number in numbers)
     plan = Draft(Thread(3, "Zyx", "Wvu.", "monalisa", day(1, 5)), Speak(Context(open_now=shown)), text="Shown.")
     memory = sample.memory().open()
-    run = sample.run_context(memory)
+    run = sample.tools(memory)
     assert run.now
     sample.github.mark()
     (completed,) = add_open_pulls([plan], run)

@@ -24,9 +24,7 @@ from bot.settings.schema import CommentSettings, OrganisationSettings, Settings
 from tests.comment.contexts import day
 from tests.comment.detector import report
 from tests.fakes.github import FakeGitHub
-from tests.pipeline.test_commands import BOT, DECISION, LATER, REPO, SampleRepository, memory_folder
-
-__all__ = ["memory_folder"]
+from tests.pipeline.sample_repository import BOT, DECISION, LATER, REPO, SampleRepository
 
 HEADING = "**Elsewhere in this organisation**"
 BOTH = Settings(organisation=OrganisationSettings(results=2))
@@ -102,12 +100,10 @@ class RepositoryWithSearch:
         self.sample.github.clock.advance(1)
         memory = self.sample.memory()
         search = self.others if searches else None
-        run_context = replace(
-            self.sample.run_context(memory), on_stage=watch, organisation=search, checks_others=checks_others
-        )
-        run_context = replace(run_context, is_dry=is_dry)
+        run = replace(self.sample.tools(memory), on_stage=watch, organisation=search, checks_others=checks_others)
+        run = replace(run, is_dry=is_dry)
         try:
-            return handle_event(event, run_context).results
+            return handle_event(event, run).results
         finally:
             memory.close()
 

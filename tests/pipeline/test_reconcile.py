@@ -9,28 +9,21 @@ from pathlib import Path
 import pytest
 
 from bot.comment.marker import fingerprint, marker, seal
-from bot.comment.render import Renderer
 from bot.domain.answer import Context, Match, Silent, Speak
 from bot.domain.post import Post, notice_slot, reply_slot
-from bot.domain.thread import RepositoryAddress, Thread
+from bot.domain.thread import Thread
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
-from bot.github.fixes import FixFinder
-from bot.github.history import GraphQLHistory
 from bot.github.threads import OwnComment, OwnCommentRule, own_comment
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.pipeline.backfill import Clock
 from bot.pipeline.draft import DELETED, EDITED, SAME, SWITCHED_OFF, WITHDRAWN_FINGERPRINT, Action, Draft, next_step
 from bot.pipeline.handle import still_ours
 from bot.pipeline.permit import Permit
 from bot.pipeline.reconcile import CommentResult, find_own, find_promised, reconcile
-from bot.pipeline.tools import Tools
 from bot.settings.schema import Settings
-from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
-
-__all__ = ["github"]
+from tests.pipeline.sample_repository import tools_for
 
 BOT = "github-actions[bot]"
 REPO = "octocat/hello-world"
@@ -58,21 +51,7 @@ class PlannedIssue:
         self.number = github.open_issue("octocat", "Crash", "It crashes.")
         self.client = GitHubClient(github.url, github.token, REPO, write_gap=0)
         self.thread = Thread(self.number, "Crash", "It crashes.", "octocat", NOW)
-        self.context = Tools(
-            memory=Memory(FolderStore(folder)),
-            forge=self.client,
-            history=GraphQLHistory(REPO, OWN, self.client),
-            own=OWN,
-            settings=Settings(),
-            renderer=Renderer(),
-            address=RepositoryAddress(REPO),
-            fixes=FixFinder(self.client, REPO),
-            pages=(),
-            started=NOW,
-            clock=Clock(lambda: 0.0, lambda _: None, lambda _: None),
-            began=0.0,
-            note=lambda _: None,
-        )
+        self.tools = tools_for(github, Memory(FolderStore(folder)), forge=self.client)
 
     def plan(self, context: Context | None = CONTEXT, standing: str | None = None) -> Draft:
         """A draft with this context. With ``standing``, our comment with this text exists already."""
@@ -88,7 +67,7 @@ class PlannedIssue:
         return result.action, result.reason
 
     def result(self, plan: Draft, mode: str = "comment") -> CommentResult:
-        return reconcile(plan, replace(self.context, settings=replace(Settings(), mode=mode)))
+        return reconcile(plan, replace(self.tools, settings=replace(Settings(), mode=mode)))
 
     @property
     def texts(self) -> list[str]:
@@ -239,9 +218,9 @@ def test_a_permanent_refusal_by_github_is_not_a_failure(issue: PlannedIssue) -> 
 def test_our_oldest_comment_is_found_on_any_page(issue: PlannedIssue) -> None:
     for count in range(220):
         issue.github.comment(issue.number, "hubot", f"{count}")
-    assert find_own(issue.number, issue.context) is None
+    assert find_own(issue.number, issue.tools) is None
     comment_ids = [issue.github.comment(issue.number, BOT, TEXT) for _ in range(2)]
-    own = find_own(issue.number, issue.context)
+    own = find_own(issue.number, issue.tools)
     assert own is not None
     assert own.id == comment_ids[0]
     promised, was_deleted = find_promised(issue.number, NOW, issue.client, OWN)
@@ -315,16 +294,16 @@ def test_a_step_leads_to_a_state_that_needs_no_other(standing: str, slot: str) -
 
 def test_what_another_run_promised_meanwhile_is_left_to_it(issue: PlannedIssue) -> None:
     """A comment waits until that run has posted it; a reply or a notice is no longer this run's."""
-    memory = issue.context.memory
+    memory = issue.tools.memory
     drafts = [replace(issue.plan(), slot=slot) for slot in ("", reply_slot(77), notice_slot("#57"))]
-    assert still_ours(drafts, issue.context) == drafts
+    assert still_ours(drafts, issue.tools) == drafts
     memory.taken = {draft.key for draft in drafts}
-    (left,) = still_ours(drafts, issue.context)
+    (left,) = still_ours(drafts, issue.tools)
     assert (left.slot, left.is_left, issue.result(left).is_owed) == ("", True, True)
     memory.taken, memory.taken_requests = set(), {77}
-    assert [draft.slot for draft in still_ours(drafts, issue.context)] == ["", notice_slot("#57")]
+    assert [draft.slot for draft in still_ours(drafts, issue.tools)] == ["", notice_slot("#57")]
     memory.is_outdated = True
-    assert [draft.is_left for draft in still_ours(drafts, issue.context)] == [True]
+    assert [draft.is_left for draft in still_ours(drafts, issue.tools)] == [True]
 
 
 @pytest.mark.parametrize("slot", [reply_slot(77), notice_slot("#57")])
@@ -356,5 +335,5 @@ def test_a_run_that_may_not_post_leaves_every_post_to_a_later_one(issue: Planned
 def test_a_dry_run_takes_nothing_out_either(issue: PlannedIssue) -> None:
     false = replace(issue.plan(None, TEXT), **FALSE)
     for is_dry, action in ((True, "silent"), (False, "withdrawn")):
-        assert reconcile(false, replace(issue.context, is_dry=is_dry)).action == action
+        assert reconcile(false, replace(issue.tools, is_dry=is_dry)).action == action
         assert (issue.texts == [TEXT]) is is_dry

@@ -1,7 +1,7 @@
 """Which sentences of a thread state a decision, by who says them and how."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,15 +13,11 @@ from bot.domain.thread import Kind, Message, Thread
 from bot.reading.digest import digest
 from bot.reading.endings.decisions import decisions
 from tests.reading.linear_time import assert_linear_time
+from tests.reading.samples import OPENED, message
 
-OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 CLOSED = OPENED + timedelta(days=1)
 PIECES = ["we", "i", "they", "decided", "agreed", "to", "on", "if", "not", "closing", "as", "won't", "fix", "use", "it"]
 PIECES += [".", "?", ",", ":", ";", "-", "\n", ">", "`", "Decision:", "consensus is that"]
-
-
-def message(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
-    return Message(author, role, OPENED + timedelta(hours=hours), text, id=number)
 
 
 def thread(body: str = "It loops.", *comments: Message, role: str = "NONE", closed_by: str | None = None) -> Thread:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,15 +11,9 @@ from bot.domain.thread import Message, OutcomeKind, Reference, Thread
 from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY_CHARS, digest, is_visible
 from tests.examples import share
 from tests.reading.linear_time import assert_linear_time
-
-OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
-
+from tests.reading.samples import OPENED, message
 
 ANSWER = "Clear the cookie of the old path."
-
-
-def message(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
-    return Message(author, role, OPENED + timedelta(hours=hours), text, id=number)
 
 
 def thread(body: str = "It loops.", *comments: Message, title: str = "Login loops after upgrade") -> Thread:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,28 +18,13 @@ from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.markdown import statements
 from bot.recall.answer import with_change_state
 from tests.reading.linear_time import assert_linear_time
+from tests.reading.samples import CLOSED, closed
 
-CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 SHA = "0d0e0ed056a4578107cd5cc90484dd57cde089de"
 
 
 def message(text: str, before: timedelta = timedelta(0), author: str = "monalisa", role: str = "MEMBER") -> Message:
     return Message(author, role, CLOSED - before, text, id=7)
-
-
-def closed(*comments: Message, **fields: object) -> Thread:
-    thread = Thread(
-        id=42,
-        title="Login loops",
-        body="It loops.",
-        author="octocat",
-        created_at=CLOSED - timedelta(days=90),
-        state="closed",
-        closed_at=CLOSED,
-        closed_by="monalisa",
-        comments=comments,
-    )
-    return replace(thread, **fields)  # type: ignore[arg-type]
 
 
 KINDS = [

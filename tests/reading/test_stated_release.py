@@ -1,19 +1,19 @@
 """The release that people name as having the fix: who is believed, when, and what takes it back."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from bench.stated_releases import RELEASED, read_all
-from bot.domain.thread import Message, Thread, TimelineEvent
+from bot.domain.thread import Message, TimelineEvent
 from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.endings.stated_release import StatedRelease, stated_release
 from bot.reading.versions import read_version
 from tests.reading.linear_time import assert_linear_time
+from tests.reading.samples import CLOSED, closed
 
-CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 REPOSITORY = "octocat/hello"
 TADA = ":tada: This issue has been resolved in version 1.2.3 :tada:\n\nThe release is available on:\n- GitHub release"
@@ -23,21 +23,6 @@ def message(
     text: str, after: timedelta = timedelta(0), author: str = "monalisa", role: str = "MEMBER", *, is_bot: bool = False
 ) -> Message:
     return Message(author, role, CLOSED + after, text, is_bot=is_bot)
-
-
-def closed(*comments: Message, **fields: object) -> Thread:
-    thread = Thread(
-        id=42,
-        title="Login loops",
-        body="It loops.",
-        author="octocat",
-        created_at=CLOSED - 90 * DAY,
-        state="closed",
-        closed_at=CLOSED,
-        closed_by="monalisa",
-        comments=comments,
-    )
-    return replace(thread, **fields)  # type: ignore[arg-type]
 
 
 def release_of(*comments: Message, repo: str | None = None, **fields: object) -> str:

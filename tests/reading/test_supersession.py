@@ -6,7 +6,8 @@ from bot.domain.thread import Kind, Message, Thread
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.supersession import takebacks
 from tests.reading.linear_time import assert_linear_time
-from tests.reading.test_decisions import message, thread
+from tests.reading.samples import message
+from tests.reading.test_decisions import thread
 
 REDIS = message("We decided to use Redis.", "hubot", "MEMBER", 1, 11)
 

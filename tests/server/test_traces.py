@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from bot.server.delivery_context import TRACE_KEY
+from tests.acceptance.stage import DECISION, with_past
 from tests.examples import share
 from tests.server.client import delivery_headers, issue_event, request_once
 from tests.server.collector import Collector, ReceivedSpan
 from tests.server.conftest import KINDS
 from tests.server.server_process import READY, REPOSITORY, SLUG, ServerStage, until
-from tests.server.work.test_same_comments_as_action import DECISION, add_history
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ServerStag
     is_postgres = getattr(request, "param", "sqlite") == "postgres"
     url = request.getfixturevalue("postgres_url") if is_postgres else ""
     server_stage = ServerStage(tmp_path / "server", database=url)
-    add_history(server_stage.github)
+    with_past(server_stage)
     yield server_stage
     server_stage.close()
     assert server_stage.github.violations == []
@@ -185,7 +185,7 @@ def test_no_text_name_or_secret_is_in_a_trace(
     stage.start()
     stage.wait_for_resync()
     number = open_issue(stage)
-    comment = stage.github.comment(number, "hubot", "Was that not asked for in #2?")
+    comment = stage.github.comment(number, "monalisa", "Was that not asked for in #2?")
     assert stage.deliver("issue_comment", "created", number, comment) == 202
     stage.settle(READY)
     stage.stop()
@@ -193,7 +193,13 @@ def test_no_text_name_or_secret_is_in_a_trace(
         "sent at the end"
     )
     sent = b"".join(collector.raw).decode("latin-1")
-    words = ["Which database", "What database", "Session store", "asked for in", *re.findall(r"[A-Za-z]{6,}", DECISION)]
+    words = [
+        "Which database",
+        "What database",
+        "Where should sessions",
+        "asked for in",
+        *re.findall(r"[A-Za-z]{6,}", DECISION),
+    ]
     words += [*REPOSITORY.split("/"), SLUG, "monalisa", "octocat", "hubot", str(stage.folder), "per_page", "updatedAt"]
     words += [*stage.github.world.tokens, *stage.secrets.values(), *stage.secrets["private-key"].split()[3:5], KEY]
     assert [word for word in words if word in sent] == []

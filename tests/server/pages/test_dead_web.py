@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
+from playwright.sync_api import expect
 
 from bot.github.events import Event
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
@@ -18,12 +17,11 @@ from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.operations import audit_entries
-from tests.evaluation.test_report_browser import TOO_WIDE, WATCH
+from tests.browser import TOO_WIDE, WATCH
 from tests.server.client import OPERATOR, PASSWORD, Answer, auth_headers, open_connections, request_once
-from tests.server.queues import begin_work, until
+from tests.server.queues import begin_work
 from tests.server.web_process import web_process
-from tools.screenshot import Tab, find_chromium
-from tools.screenshot import running as browser_process
+from tools.screenshot import chromium
 
 pytestmark = pytest.mark.slow
 AWAY = "GitHub did not answer (502): tried 8 times"
@@ -181,42 +179,21 @@ def test_a_truncated_form_changes_nothing(capfd: pytest.CaptureFixture[str], sit
 
 @pytest.mark.browser
 def test_the_buttons_work_in_a_browser_without_scripts(site: Site) -> None:
-    local = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-    with browser_process(find_chromium(), local) as browser:
-        tab = Tab(browser)
-        tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
-        tab.resize(390, 844)
-        tab.call("Page.navigate", url=f"http://precedent:{quote(OPERATOR)}@{site.host}/dead")
-        browser.wait_for("Page.loadEventFired")
-        assert tab.run(TOO_WIDE) == 0
-        click(tab, "form:has([name=number][value='2']) [value=replay]")
-        until(lambda: site.states == ["dead", "waiting"])
-        wait_for_text(tab, "1 delivery will be tried again.")
-        click(tab, "summary")
-        click(tab, "[name=why]")
-        tab.call("Input.insertText", text="the project is archived")
-        click(tab, "details [value=drop]")
-        until(lambda: site.states == ["dropped", "waiting"])
-        wait_for_text(tab, "1 delivery was dropped.")
-        assert tab.run("problems") == []
+    with chromium("MAP * ~NOTFOUND, EXCLUDE 127.0.0.1") as browser:
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.add_init_script(WATCH)
+        page.goto(f"http://precedent:{quote(OPERATOR)}@{site.host}/dead")
+        assert page.evaluate(TOO_WIDE) == 0
+        page.click("form:has([name=number][value='2']) [value=replay]")
+        expect(page.locator("body")).to_contain_text("1 delivery will be tried again.")
+        assert site.states == ["dead", "waiting"]
+        page.click("summary")
+        page.fill("[name=why]", "the project is archived")
+        page.click("details [value=drop]")
+        expect(page.locator("body")).to_contain_text("1 delivery was dropped.")
+        assert site.states == ["dropped", "waiting"]
+        assert page.evaluate("problems") == []
     assert [(each.who, each.why) for each in audit_entries(site.inbox.database)] == [
         (WHO, "the project is archived"),
         (WHO, ""),
     ]
-
-
-def click(tab: Tab, selector: str) -> None:
-    """Click the element with the mouse; our script only finds its position."""
-    middle = tab.run(
-        f"(() => {{ const one = document.querySelector({selector!r}); one.scrollIntoView({{block: 'center'}});"
-        " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] })()"
-    )
-    for kind in ("mousePressed", "mouseReleased"):
-        tab.call("Input.dispatchMouseEvent", type=kind, x=middle[0], y=middle[1], button="left", clickCount=1)
-
-
-def wait_for_text(tab: Tab, words: str) -> None:
-    end = time.monotonic() + 20
-    while words not in re.sub(r"\s+", " ", str(tab.run("document.body ? document.body.innerText : ''"))):
-        assert time.monotonic() < end, words
-        time.sleep(0.05)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from bot.domain.kinds import Kind
 from bot.server.pages.access import Role
@@ -16,10 +17,11 @@ from bot.server.pages.health import readiness_checks
 from bot.server.pages.status_page import server_digest_page, status_page
 from bot.server.storage.delivery_filter import DeliveryFilter
 from bot.server.storage.digests import SectionNumbers, StoredDigest
-from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, open_watched
+from tests.browser import TOO_WIDE, WINDOWS, axe_violations, browser, open_watched, resize
 from tests.server.pages.test_dead_page import AWAY, DENIED, HOSTILE, inbox_with_dead
 from tests.server.sample_inbox import NOW, OPTIONS, SampleInbox, empty_inbox, hostile_inbox, sample_inbox
-from tools.screenshot import Browser, find_chromium, running
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.browser
 
@@ -64,12 +66,6 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running(find_chromium()) as chromium:
-        yield chromium
-
-
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Any:
     return lambda name, window: open_watched(browser, tmp_path, PAGES[name](), window)
@@ -80,50 +76,51 @@ def open_page(browser: Browser, tmp_path: Path) -> Any:
 def test_no_page_has_an_accessibility_problem_a_refused_resource_or_overflow(
     open_page: Any, name: str, window: str
 ) -> None:
-    tab = open_page(name, window)
-    tab.run("for (const part of document.querySelectorAll('details')) part.open = true")
-    assert tab.run("problems") == []
-    tab.run(axe())
-    assert tab.run(AXE) == []
-    assert tab.run(TOO_WIDE) == 0
-    tab.resize(320, 640)
-    assert tab.run(TOO_WIDE) == 0
+    page = open_page(name, window)
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    assert page.evaluate("problems") == []
+    assert axe_violations(page) == []
+    assert page.evaluate(TOO_WIDE) == 0
+    resize(page, 320, 640)
+    assert page.evaluate(TOO_WIDE) == 0
 
 
 def test_the_style_is_applied(open_page: Any) -> None:
     for window, colour in (("light", "rgb(246, 246, 243)"), ("dark", "rgb(19, 21, 23)")):
-        assert open_page("day", window).run("getComputedStyle(document.body).backgroundColor") == colour
+        assert open_page("day", window).evaluate("getComputedStyle(document.body).backgroundColor") == colour
 
 
 def test_no_script_can_run(open_page: Any) -> None:
-    tab = open_page("day", "light")
-    tab.run("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
-    assert tab.run("window.ran || 0") == 0
+    page = open_page("day", "light")
+    page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
+    assert page.evaluate("window.ran || 0") == 0
 
 
 def test_on_a_phone_the_first_figure_of_a_repository_has_a_label(open_page: Any) -> None:
-    tab = open_page("day", "phone")
-    label = tab.run("getComputedStyle(document.querySelector('td'), '::before').content")
+    page = open_page("day", "phone")
+    label = page.evaluate("getComputedStyle(document.querySelector('td'), '::before').content")
     assert "Last run" in label
 
 
 def test_on_a_phone_the_list_of_repositories_is_still_a_table(open_page: Any) -> None:
-    tab = open_page("day", "phone")
-    nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
+    page = open_page("day", "phone")
+    nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
     assert (roles.count("table"), roles.count("columnheader"), roles.count("rowheader")) == (1, 6, 4)
     assert roles.count("cell") == 20
 
 
 def test_buttons_are_large_enough_for_a_thumb(open_page: Any) -> None:
-    tab = open_page("groups", "phone")
-    heights = tab.run("[...document.querySelectorAll('button, summary')].filter(one => one.checkVisibility())"
+    page = open_page("groups", "phone")
+    heights = page.evaluate("[...document.querySelectorAll('button, summary')].filter(one => one.checkVisibility())"
                       ".map(one => one.getBoundingClientRect().height)")  # fmt: skip
     assert min(heights) >= 32
 
 
 @pytest.mark.night
 def test_links_are_large_enough_for_a_thumb(open_page: Any) -> None:
-    tab = open_page("day", "phone")
-    heights = tab.run("[...document.querySelectorAll('.filters a')].map(one => one.getBoundingClientRect().height)")
+    page = open_page("day", "phone")
+    heights = page.evaluate(
+        "[...document.querySelectorAll('.filters a')].map(one => one.getBoundingClientRect().height)"
+    )
     assert min(heights) >= 32

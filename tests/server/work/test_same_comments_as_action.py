@@ -9,30 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.stage import BOT, Stage
+from tests.acceptance.stage import BOT, Stage, with_past
 from tests.fakes.github import FakeGitHub
 from tests.server.server_process import READY, SLUG, ServerStage
 
 pytestmark = pytest.mark.slow
 
-DECISION = "We decided to use PostgreSQL for the session store: Redis lost every session on a restart."
-
-
-def add_history(github: FakeGitHub) -> None:
-    """Add issue 1, which decides on a database, and issue 2, a declined request."""
-    github.set_permission("octocat", "write")
-    github.open_issue("monalisa", "Session store", "Where should sessions live?", at="2025-03-01T10:00:00Z")
-    github.comment(1, "octocat", DECISION, at="2025-03-12T10:00:00Z")
-    github.close(1, "octocat", at="2025-03-13T10:00:00Z")
-    github.open_issue("defunkt", "Dark mode for the printer", "At night it glares.", at="2025-04-01T10:00:00Z")
-    github.comment(2, "octocat", "We will not do that: paper is white.", at="2025-04-02T10:00:00Z")
-    github.close(2, "octocat", "not_planned", at="2025-04-02T10:00:00Z")
-
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerStage]:
     stage = ServerStage(tmp_path / "server")
-    add_history(stage.github)
+    with_past(stage)
     yield stage
     stage.close()
     assert stage.github.violations == []
@@ -42,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[ServerStage]:
 def action(tmp_path: Path) -> Iterator[Stage]:
     (tmp_path / "action").mkdir()
     with Stage(tmp_path / "action", None) as stage:  # type: ignore[arg-type]  # the real time, as on the server
-        add_history(stage.github)
+        with_past(stage)
         yield stage
 
 
@@ -58,10 +45,10 @@ def open_issues(github: FakeGitHub) -> Iterator[tuple[Any, ...]]:
     """Yield one after the other an issue that refers to another, such a comment, and a command."""
     number = github.open_issue("monalisa", "Which database", "What database did we choose in #1?")
     yield "issues", "opened", number
-    number = github.open_issue("hubot", "Printing at night", "It is too bright.")
-    yield "issue_comment", "created", number, github.comment(number, "hubot", "Was that not asked for in #2?")
+    number = github.open_issue("monalisa", "Printing at night", "It is too bright.")
+    yield "issue_comment", "created", number, github.comment(number, "monalisa", "Was that not asked for in #2?")
     number = github.open_issue("monalisa", "Zyx", "Wvu tsr qpo.")
-    yield "issue_comment", "created", number, github.comment(number, "octocat", "/precedent search session store")
+    yield "issue_comment", "created", number, github.comment(number, "octocat", "/precedent search lost sessions")
 
 
 @pytest.mark.night

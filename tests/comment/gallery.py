@@ -1,14 +1,15 @@
-"""Thirteen comments of different kinds, each as a reader of the sample project might see it."""
+"""The comments of docs/comments.md, each as a reader of the sample project might see it."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
-from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, OrganisationMatch, PageHit
+from bot.domain.answer import Context, EarlierClosing, Match, Mention, OrganisationMatch, PageHit
 from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull, OrganisationKey
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
+from tests.comment.contexts import turn
 
 REPOSITORY = "octo-org/linkbarn"
 LINKS = CommentLinks("https://github.com", REPOSITORY, redirect=True)
@@ -28,10 +29,6 @@ class GalleryComment:
 
 def at(year: int, month: int, day: int) -> datetime:
     return datetime(year, month, day, 9, 30, tzinfo=UTC)
-
-
-def turn(author: str, when: datetime, text: str, role: str = "NONE") -> CondensedTurn:
-    return CondensedTurn(author, role, when, text)
 
 
 NOW = at(2026, 11, 3)
