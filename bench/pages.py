@@ -32,7 +32,7 @@ from bot.settings.schema import PageSettings
 from bot.sources.archive_file import read_archive
 
 QUESTIONS = Path(__file__).with_name("pages_questions.jsonl")
-ABOUT_PAGES = "docs/pages.md"
+ABOUT_PAGES = "docs/evaluation.md"
 """The page that describes this measurement; no question is about it."""
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

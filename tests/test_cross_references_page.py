@@ -1,4 +1,4 @@
-"""The bot finds in each text of the table in docs/cross-references.md what the table says."""
+"""The bot finds in each text of the table in docs/endings.md what the table says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from bot.reading.references import find_references
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "cross-references.md"
+PAGE = ROOT / "docs" / "endings.md"
 SPAN = re.compile(r"(`+) ?(.+?) ?\1")
 REPO, NUMBER = "octo-org/linkbarn", 7
 """The issue in which the texts are, according to the page."""

@@ -11,7 +11,7 @@ from bot.mcp.server import TOOLS_BY_NAME
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, SettingDescription, describe, rules
 
 PARAMETERS = "parameters"
-"""The parameters of the tools are between `<!-- parameters -->` and `<!-- /parameters -->` in docs/mcp.md."""
+"""The parameters of the tools are between `<!-- parameters -->` and `<!-- /parameters -->` in docs/agents.md."""
 
 ONE_OF = " One of: "
 """How a description in action.yml introduces the choices of its input."""
@@ -62,7 +62,7 @@ VARIABLES = (
     (
         ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "PI_CODING_AGENT_DIR", "QWEN_RUNTIME_DIR"),
         "commands, tools for agents",
-        "Where coding agents keep [their sessions](sessions.md#where-they-are-found).",
+        "Where coding agents keep [their sessions](agents.md#where-they-are-found).",
     ),
     (
         ("NO_COLOR", "TERM"),

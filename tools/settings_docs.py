@@ -1,7 +1,7 @@
 """Writes the parts of the documentation that repeat the code; --check only compares.
 
 Settings, inputs and variables fill config.example.yml and docs/settings.md. The weights of the ranking fill a part of
-docs/evaluation.md, and the parameters of the tools for agents a part of docs/mcp.md, each between two comments. The
+docs/evaluation.md, and the parameters of the tools for agents a part of docs/agents.md, each between two comments. The
 schema kinds.v1.json lists the kinds of threads and endings. The README shows the workflow of `precedent init`.
 """
 
@@ -172,7 +172,7 @@ def with_kinds(schema: dict[str, object]) -> str:
 
 def pages() -> dict[Path, str]:
     """The files generated from the code, whole or in part, with their correct content."""
-    evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
+    evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/agents.md", ROOT / "README.md"
     kinds = ROOT / "docs/schemas/kinds.v1.json"
     return {
         kinds: with_kinds(json.loads(kinds.read_text(encoding="utf-8"))),

@@ -303,7 +303,7 @@ def mcp(command: argparse.ArgumentParser) -> None:
     """Serve the memory to coding agents as read-only tools (MCP).
 
     A server of the Model Context Protocol. An agent starts it, talks to it over stdin and stdout, and ends it by
-    closing stdin; docs/mcp.md shows how to register it.
+    closing stdin; docs/agents.md shows how to register it.
     """
     command.add_argument("--store", action=FolderArgument, help="the folder of a store")
     add_repo(command, "the repository (default: that of the current checkout)")
@@ -329,7 +329,7 @@ def skill(command: argparse.ArgumentParser) -> None:
 def completion(command: argparse.ArgumentParser) -> None:
     """Print a completion script for a shell.
 
-    For bash, put eval "$(precedent completion bash)" into ~/.bashrc. docs/agents.md has the other shells.
+    For bash, put eval "$(precedent completion bash)" into ~/.bashrc. docs/command-line.md has the other shells.
     """
     command.add_argument("shell", **one_of(*SHELLS), metavar="SHELL", help=", ".join(SHELLS))
 

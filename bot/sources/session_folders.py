@@ -1,6 +1,6 @@
 """Finds the usual folders in which coding agents keep the sessions of a checkout.
 
-Imports little, as every search from a shell checks for such folders. `docs/sessions.md` lists them.
+Imports little, as every search from a shell checks for such folders. `docs/agents.md#sessions` lists them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads the lines of agents' transcripts: message, speaker and time, and the files that tools touched.
 
 Thinking and tool output are left out. The format is recognised by a line's keys, not by the name of its file.
-`docs/sessions.md` lists the agents.
+`docs/agents.md#sessions` lists the agents.
 """
 
 from __future__ import annotations

@@ -364,7 +364,7 @@ def test_the_file_stays_within_its_limit(tmp_path: Path, length: int) -> None:
 
 
 def test_the_documented_example_is_what_the_command_prints(sample_store: Path) -> None:
-    page = (ROOT / "docs/context.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/agents.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```xml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     options = (
         "--issue",

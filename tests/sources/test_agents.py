@@ -58,7 +58,7 @@ def test_a_subagent_of_cursor_belongs_to_the_session_that_started_it(tmp_path: P
 
 
 def test_every_agent_is_in_the_table_of_the_documentation() -> None:
-    page = (Path(__file__).parents[2] / "docs/sessions.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/agents.md").read_text(encoding="utf-8")
     assert set(re.findall(r"(?m)^\| ([^|]+) \| [^|]*`[~.]", page)) == {each.agent for each in SESSIONS}
 
 
