@@ -24,7 +24,7 @@ REPO, NUMBER = "octo-org/linkbarn", 7
 
 def rows() -> list[tuple[str, str]]:
     """The text and the references found in it, for each row of the page's first table."""
-    below = PAGE.read_text(encoding="utf-8").partition("| text | found |\n| --- | --- |\n")[2]
+    below = PAGE.read_text(encoding="utf-8").partition("| text | found |\n|---|---|\n")[2]
     cells = [line.strip("|").rsplit("|", 1) for line in below.partition("\n\n")[0].splitlines()]
     texts = [(SPAN.fullmatch(text.strip()), found_text.strip()) for text, found_text in cells]
     shown = [(span[2], found_text) for span, found_text in texts if span]

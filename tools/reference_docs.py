@@ -116,8 +116,8 @@ VARIABLES = (
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table; cells hold no line breaks, and bars in them are escaped."""
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    first, *rest = ("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in (head, *rows))
+    return "".join([first, f"|{'---|' * len(head)}\n", *rest])
 
 
 def between(text: str, mark: str, content: str) -> str:
