@@ -90,8 +90,8 @@ _PAIR_RULE = {
 class ReferenceSettings:
     speak: MentionsSpeak = setting(
         "useful",
-        "Whether mentioned issues alone lead to a comment: useful, if one has an ending or a decision and the person who"
-        " mentions it took no part in it; always; or never.",
+        "Whether mentioned issues alone lead to a comment: useful, if one has an ending or a decision and the person"
+        " who mentions it took no part in it; always; or never.",
         choices=get_args(MentionsSpeak),
     )
     max: int = setting(3, "How many are shown in full; others only by title.", low=0, high=10)
@@ -256,8 +256,8 @@ class Settings:
     commands: CommandSettings = _section(CommandSettings, "Commands that people may write in a comment.")
     recall_phrases: tuple[str, ...] = setting(
         (),
-        "More ways to ask for a decision or a discussion. {topic} stands for the subject, * for up to four words, a/b for"
-        " either word.",
+        "More ways to ask for a decision or a discussion. {topic} stands for the subject, * for up to four words, a/b"
+        " for either word.",
         form=r"(?!(?:[^*]*\*){3})(?=.{13})[^{}\n]*\{topic\}[^{}\n]*",
         wording="phrases with {topic}, six or more other characters and at most two *",
     )

@@ -34,7 +34,7 @@ def name(requirement: str) -> str:
 
 
 def test_the_table_names_every_library_with_its_extra() -> None:
-    page = section("docs/design.md", "Dependencies")
+    page = section("CONTRIBUTING.md", "Dependencies")
     assert {("whoosh", ""), ("mcp", "mcp")} <= required_libraries()
     documented = {(library.lower(), extra) for library, extra in _ROW.findall(page) if library != "library"}
     assert documented == required_libraries()
