@@ -1,4 +1,4 @@
-"""Writes the tables of docs/benchmarks.md, between two comments, from docs/benchmarks.json."""
+"""Writes the tables of bench/README.md, between two comments, from docs/benchmarks.json."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def absent(saved: Mapping[str, Any]) -> Iterator[str]:
 
 
 def picture(name: str) -> str:
-    return f'<img src="images/{name}" width="600" alt="{ABOUT[name]}">\n'
+    return f'<img src="../docs/images/{name}" width="600" alt="{ABOUT[name]}">\n'
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -32,9 +32,6 @@ from bot.settings.schema import PageSettings
 from bot.sources.archive_file import read_archive
 
 QUESTIONS = Path(__file__).with_name("pages_questions.jsonl")
-ABOUT_PAGES = "docs/pages.md"
-"""The page that describes this measurement; no question is about it."""
-
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEED = 7
 
@@ -52,7 +49,7 @@ def main() -> None:
     rust, others = shuffled_issues(DATA)
     history, issues = rust[: options.history], rust[options.history :][: options.unrelated]
     own_paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    pages = [page for page in read_pages(ROOT, own_paths) if page.id != f"docs:{ABOUT_PAGES}"]
+    pages = read_pages(ROOT, own_paths)
     for name, older in (("pages alone", []), (f"pages and {len(history):,} issues", history)):
         with memory_of([*pages, *older], embedder) as memory:
             print(f"this repository, {name}: {len(pages)} pages")

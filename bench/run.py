@@ -31,7 +31,8 @@ from bench.plots import plots
 from bench.standard import STANDARD, Bench, missing
 
 SCHEMA = 1
-FILE, PAGE = "benchmarks.json", "benchmarks.md"
+FILE, PAGE = "benchmarks.json", "bench/README.md"
+"""The results, in the folder of the documentation, and their page, from the folder above."""
 STDERR = 2
 REASON = 300
 """Longest reason, in characters."""
@@ -206,7 +207,7 @@ def write_pages(saved: Mapping[str, Any], docs: Path) -> None:
     images.mkdir(parents=True, exist_ok=True)
     for name, svg in plots(saved).items():
         (images / name).write_text(svg, encoding="utf-8")
-    page_file = docs / PAGE
+    page_file = docs.parent / PAGE
     if page_file.exists():
         page_file.write_text(page.fill_page(page_file.read_text(encoding="utf-8"), saved), encoding="utf-8")
 

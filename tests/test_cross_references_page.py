@@ -1,4 +1,4 @@
-"""The bot finds in each text of the table in docs/cross-references.md what the table says."""
+"""The bot finds in each text of the table in docs/endings.md what the table says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from bot.reading.references import find_references
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "cross-references.md"
+PAGE = ROOT / "docs" / "endings.md"
 SPAN = re.compile(r"(`+) ?(.+?) ?\1")
 REPO, NUMBER = "octo-org/linkbarn", 7
 """The issue in which the texts are, according to the page."""
@@ -24,7 +24,7 @@ REPO, NUMBER = "octo-org/linkbarn", 7
 
 def rows() -> list[tuple[str, str]]:
     """The text and the references found in it, for each row of the page's first table."""
-    below = PAGE.read_text(encoding="utf-8").partition("| text | found |\n| --- | --- |\n")[2]
+    below = PAGE.read_text(encoding="utf-8").partition("| text | found |\n|---|---|\n")[2]
     cells = [line.strip("|").rsplit("|", 1) for line in below.partition("\n\n")[0].splitlines()]
     texts = [(SPAN.fullmatch(text.strip()), found_text.strip()) for text, found_text in cells]
     shown = [(span[2], found_text) for span, found_text in texts if span]

@@ -1,4 +1,4 @@
-"""Names from the code in the diagrams of docs/design.md and docs/releasing.md, and reasons in docs/faq.md."""
+"""Names from the code in the diagrams of docs/design.md, and reasons in docs/troubleshooting.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.pages import ROOT, blocks, text
 
-DIAGRAMS = [diagram for page in ("docs/design.md", "docs/releasing.md") for diagram in blocks(page, "mermaid")]
+DIAGRAMS = [diagram for page in ("docs/design.md", "docs/upgrades.md") for diagram in blocks(page, "mermaid")]
 NAME = re.compile(
     r"\b(?:[a-z]+\.)?_?[a-z]+(?:_[a-z]+)+\b|\b_[a-z]+\b|\b[A-Z][a-z]+(?:[A-Z][A-Za-z]+)+\b|\bmemory\.[a-z]+\b"
 )
@@ -44,8 +44,8 @@ def test_a_diagram_has_a_known_type_and_balanced_quotes() -> None:
             assert not {";", "#"} & set(line), line  # one ends a statement, the other begins an entity
 
 
-def test_every_reason_in_the_faq_is_in_the_code(code: str) -> None:
-    rows = text("docs/faq.md").partition("| reason | what it means |")[2].partition("\n\n")[0].splitlines()
+def test_every_documented_reason_is_in_the_code(code: str) -> None:
+    rows = text("docs/troubleshooting.md").partition("| reason | what it means |")[2].partition("\n\n")[0].splitlines()
     reasons = [reason for row in rows for reason in re.findall(r"`([^`]+)`", row.split("|")[1] if "|" in row else "")]
     assert len(reasons) > 10
     assert [reason for reason in reasons if f'"{reason}"' not in code] == []

@@ -11,7 +11,7 @@ from bot.mcp.server import TOOLS_BY_NAME
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, SettingDescription, describe, rules
 
 PARAMETERS = "parameters"
-"""The parameters of the tools are between `<!-- parameters -->` and `<!-- /parameters -->` in docs/mcp.md."""
+"""The parameters of the tools are between `<!-- parameters -->` and `<!-- /parameters -->` in docs/agents.md."""
 
 ONE_OF = " One of: "
 """How a description in action.yml introduces the choices of its input."""
@@ -27,7 +27,7 @@ VARIABLES = (
     (
         ("GITHUB_SERVER_URL",),
         "the Action, commands with `--repo`, `doctor`, `try`",
-        "The repository's GitHub server (default https://github.com).",
+        "The GitHub server (default https://github.com).",
     ),
     (("GITHUB_API_URL",), "the Action, `try`", "That server's API (default https://api.github.com)."),
     (
@@ -41,13 +41,13 @@ VARIABLES = (
     (
         ("GITHUB_WORKSPACE", "RUNNER_TEMP"),
         "the Action",
-        "The folder for files for later steps, in `.precedent`; the second is used only without the first.",
+        "The folder for `.precedent`, the files for later steps.",
     ),
     (("INPUT_…",), "the Action", "The action's inputs, set by the runner, for example `INPUT_DRY-RUN`."),
     (
         ("XDG_CACHE_HOME",),
         "commands, tools for agents",
-        "The cache folder (default `~/.cache`). You can delete `precedent` in it at any time.",
+        "The cache folder (default `~/.cache`).",
     ),
     (
         ("PRECEDENT_ORG",),
@@ -62,18 +62,18 @@ VARIABLES = (
     (
         ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "PI_CODING_AGENT_DIR", "QWEN_RUNTIME_DIR"),
         "commands, tools for agents",
-        "Where coding agents keep [their sessions](sessions.md#where-they-are-found).",
+        "Where coding agents keep [their sessions](agents.md#where-they-are-found).",
     ),
     (
         ("NO_COLOR", "TERM"),
         "commands",
-        "Any value of the first switches colours off; `dumb` in the second gives the output that programs get.",
+        "Any value switches colours off; `dumb` gives the output that programs get.",
     ),
-    (("COLUMNS",), "commands", "The width of help texts (default: the terminal's, at most 100)."),
+    (("COLUMNS",), "commands", "The width of help texts."),
     (
         ("TZ",),
         "commands, tools for agents",
-        "The time zone for transcripts without one, and for `context` without `--timezone` (default: the machine's).",
+        "The time zone (default: the machine's).",
     ),
     (
         ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
@@ -93,7 +93,7 @@ VARIABLES = (
             *("OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER"),
         ),
         "the server",
-        "Where it sends [traces](self-hosting.md#traces), and whether. Its library reads more such variables.",
+        "Where it sends [traces](self-hosting.md#traces), and whether.",
     ),
     (
         ("PATH", "HOME", "TMPDIR", "SYSTEMROOT", "XDG_CONFIG_HOME"),
@@ -103,12 +103,12 @@ VARIABLES = (
     (
         ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),
         "all",
-        "Threads for array arithmetic (default 1, so that results are the same everywhere).",
+        "Threads for array arithmetic (default 1).",
     ),
     (
         ("LANCEDB_LOG",),
         "all",
-        "How much the engine of an organisation's index writes to stderr (default `off`; `warn`, `info`).",
+        "How much an organisation's index writes to stderr (default `off`; `warn`, `info`).",
     ),
 )
 """Variables, what reads them, and their purpose. tests/docs/test_reference.py compares them with the code."""
@@ -116,8 +116,8 @@ VARIABLES = (
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table; cells hold no line breaks, and bars in them are escaped."""
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    first, *rest = ("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in (head, *rows))
+    return "".join([first, f"|{'---|' * len(head)}\n", *rest])
 
 
 def between(text: str, mark: str, content: str) -> str:

@@ -1,7 +1,7 @@
 """The parts of a release that are more than one command: `python3 -m tools.release check|tag|move|notes …`.
 
 A release is a commit on no branch, on top of the one that was built: its action.yml names the image by digest. The
-same release gives the same commit, so a second run finds what the first one left. See docs/releasing.md.
+same release gives the same commit, so a second run finds what the first one left. See docs/upgrades.md.
 """
 
 from __future__ import annotations

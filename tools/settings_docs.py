@@ -1,7 +1,7 @@
 """Writes the parts of the documentation that repeat the code; --check only compares.
 
 Settings, inputs and variables fill config.example.yml and docs/settings.md. The weights of the ranking fill a part of
-docs/evaluation.md, the parameters of the tools for agents a part of docs/mcp.md, and the fields of a hit a part of
+docs/evaluation.md, the parameters of the tools for agents a part of docs/agents.md, and the fields of a hit a part of
 docs/asking.md, each between two comments. The schemas of answers fill docs/schemas. The README shows the workflow of
 `precedent init`.
 """
@@ -167,7 +167,7 @@ def with_workflow(text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """The files generated from the code, whole or in part, with their correct content."""
-    evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
+    evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/agents.md", ROOT / "README.md"
     asking = ROOT / "docs/asking.md"
     return {
         **{ROOT / f"docs/schemas/{name}.v1.json": text for name, text in schemas().items()},

@@ -41,7 +41,7 @@ WEIGHTS |= {MUTUAL_NEAREST: 10, MUTUAL_NEAR: 7, SAME_TITLE: 11, SIMILAR_TITLE: 8
 """How much each sign counts. That two texts are nearest to each other (MUTUAL_NEAREST), or near (MUTUAL_NEAR), is not
 enough: the first needs a specific error or a title, the second both, or the same title and a name. The same error in
 reports of an outage (SAME_DAYS) is enough for both. What an unknown author claims (CLAIMED) ties their own thread to
-others, never others to it. Chosen on the development archive (docs/clusters.md)."""
+others, never others to it. Chosen on the development archive (docs/digest.md#clusters)."""
 
 MIN_STRONG_TIE, MIN_WEAK_TIE = 20, 17
 """Minimum weight of the signs that tie two threads together, and minimum weight for each tie to three threads of one

@@ -88,8 +88,8 @@ _PAIR_RULE = {
 class MentionSettings:
     speak: MentionsSpeak = setting(
         "useful",
-        "When mentioned issues alone lead to a comment: if one has an ending or a decision and the person who mentions "
-        "it took no part in it; always; never. Comments for other reasons name them in brief.",
+        "Whether mentioned issues alone lead to a comment: useful, if one has an ending or a decision and the person"
+        " who mentions it took no part in it; always; or never.",
         choices=get_args(MentionsSpeak),
     )
 
@@ -101,7 +101,7 @@ class SimilarSettings:
     open: int = setting(2, "How many open issues are shown, in addition to closed ones.", low=0, high=5)
     model: str = setting(
         "/models",
-        "The folder of a text model, which compares issues by meaning too: the image's, or your own. Empty for none.",
+        "The folder of a text model: the image's, or your own. Empty: compare issues by words only.",
         **_MODEL_RULE,
     )
 
@@ -132,8 +132,8 @@ class CommandSettings:
     )
     questions: tuple[str, ...] = setting(
         (),
-        "Questions about decisions and discussions, in addition to those that Precedent knows. {topic} is "
-        "the subject, * up to four words, a/b either word.",
+        "More ways to ask for a decision or a discussion. {topic} stands for the subject, * for up to four words, a/b"
+        " for either word.",
         form=r"(?!(?:[^*]*\*){3})(?=.{13})[^{}\n]*\{topic\}[^{}\n]*",
         wording="questions that contain {topic}, six or more other characters, and no more than two *",
     )
@@ -163,7 +163,7 @@ class CommentSettings:
         12_000, "Characters of conversation, divided among the closed issues by similarity.", low=1000, high=50_000
     )
     daily_limit: int = setting(50, "Maximum comments in any 24 hours, including replies.", low=1, high=500)
-    answer_within_hours: int = setting(24, "Issues older than this when first seen are not answered.", low=1, high=168)
+    answer_within_hours: int = setting(24, "How old a new issue may be, in hours, to be answered.", low=1, high=168)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,7 @@ class OrganisationSettings:
     )
     share_with: tuple[str, ...] = setting(
         (),
-        "Private repositories that may show this one's issues, and whose issues this one may show, if they name this"
-        " one too.",
+        "Private repositories that share their issues with this one and see its issues, if they name this one too.",
         form=r"[A-Za-z0-9*-]{1,100}/[A-Za-z0-9_.*-]{1,100}",
         wording="repositories as owner/name, in which * stands for any characters",
     )
@@ -204,8 +203,8 @@ class BotSettings:
     )
     release: tuple[str, ...] = setting(
         (),
-        "Bots that are believed when they comment which release has a fix, such as github-actions[bot]. Leave out those"
-        " that repeat other people's words.",
+        "Bots whose comments say which release has a fix, such as github-actions[bot]. Leave out bots that repeat other"
+        " people's words.",
         **_LOGIN_RULE,
     )
 

@@ -363,22 +363,22 @@ def test_the_file_stays_within_its_limit(tmp_path: Path, length: int) -> None:
 
 
 def test_the_documented_example_is_what_the_command_prints(sample_store: Path) -> None:
-    page = (ROOT / "docs/context.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/agents.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```xml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     options = (
         "--issue",
-        "28",
+        "13",
         "--store",
         sample_store,
         "--as-of",
-        "2025-10-23T19:45Z",
+        "2025-07-09T20:00Z",
         "--me",
         "hubot",
         "--timezone",
         "UTC",
     )
     assert example == context(*options)
-    assert "precedent context --issue 28 --store memory --as-of 2025-10-23T19:45Z --me hubot --timezone UTC" in page
+    assert "precedent context --issue 13 --store memory --as-of 2025-07-09T20:00Z --me hubot --timezone UTC" in page
 
 
 def test_the_options_have_the_limits_of_the_request() -> None:

@@ -370,7 +370,9 @@ def test_the_json_says_what_happened_to_the_file(skill: Run, empty_checkout: Pat
 
 
 def test_the_documented_configuration_starts_the_tools() -> None:
-    configuration = re.findall(r"```json\n(.*?)```", (ROOT / "docs/mcp.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    configuration = re.findall(r"```json\n(.*?)```", (ROOT / "docs/agents.md").read_text(encoding="utf-8"), re.DOTALL)[
+        0
+    ]
     assert json.loads(configuration) == {"mcpServers": {"precedent": {"command": "precedent", "args": ["mcp"]}}}
 
 

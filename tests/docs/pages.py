@@ -21,8 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 """Pages for users, linked from the map."""
 
-ALSO = sorted([*(ROOT / "skills").rglob("*.md"), ROOT / "sample/README.md"])
-"""Pages for others, whose links must lead somewhere too."""
+ALSO = sorted(
+    path
+    for folder in ("skills", "sample", "bench", "tests", "deploy", ".github")
+    for path in (ROOT / folder).rglob("*.md")
+    if not {"snapshots", "wiki", "docs", ".demo"} & {*path.relative_to(ROOT).parts}
+)
+"""Pages for others, whose links must lead somewhere too; not the pages of the made-up repository."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")

@@ -1,8 +1,10 @@
-"""The page of dependencies names every library that we require, with its extra, and no other."""
+"""The table of dependencies names every library that we require, with its extra, and no other."""
 
 import re
 import tomllib
 from pathlib import Path
+
+from tests.docs.pages import section
 
 ROOT = Path(__file__).resolve().parents[2]
 FOR_WORK = {"test", "dev", "browser"}
@@ -31,8 +33,8 @@ def name(requirement: str) -> str:
     return matched[0].lower()
 
 
-def test_the_page_names_every_library_with_its_extra() -> None:
-    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+def test_the_table_names_every_library_with_its_extra() -> None:
+    page = section("CONTRIBUTING.md", "Dependencies")
     assert {("whoosh", ""), ("mcp", "mcp")} <= required_libraries()
     documented = {(library.lower(), extra) for library, extra in _ROW.findall(page) if library != "library"}
     assert documented == required_libraries()

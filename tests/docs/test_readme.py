@@ -110,7 +110,7 @@ PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from bot.__main__ imp
 @pytest.mark.slow
 @JQ
 def test_the_lines_of_git_and_jq_print_a_digest_and_its_decisions(workspace: Path) -> None:
-    fetch, show_digest, show_decisions = block("docs/faq.md", "git fetch origin precedent")
+    fetch, show_digest, show_decisions = block("docs/getting-started.md", "git fetch origin precedent")
     run(fetch, workspace / "here")
     digest = json.loads(run(show_digest, workspace / "here"))
     assert (digest["id"], digest["title"]) == (48, "Login loop after the upgrade to 2.2")

@@ -1,4 +1,4 @@
-"""`python -m tests.faults --write` writes docs/faults.md and tests/faults/README.md."""
+"""`python -m tests.faults --write` writes docs/troubleshooting.md and tests/faults/README.md."""
 
 from __future__ import annotations
 

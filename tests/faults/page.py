@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from tests.faults import advice, git_faults, rebuilds
 from tests.faults.calls import CALLS, FAULTS
 from tests.faults.table import SAME, Rule, rules
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md"
 TABLES = Path(__file__).with_name("README.md")
 WHEN = {"now": "this run", "later": "next run", "never": "never"}
 REBUILT = {"now": "this run", "later": "next runs"}
@@ -24,26 +25,17 @@ A new issue mentions a decision.
 
 | trouble | exit | comment posted by | why |"""
 NOTE = {"now": "", "later": " n", "never": " ×"}
-ADVICE = """# Faults
+ADVICE = re.compile(r"(?<=<!-- faults -->\n).*?(?=<!-- /faults -->)", re.DOTALL)
+"""The advice for users, between two comments of that page."""
 
-What to do when a run of the Action reports trouble with GitHub or git. The App has [a table of its
-own](self-hosting.md#troubleshooting). No fault loses memory: each run asks for everything that changed since the last
-successful one. A red run needs your attention. A green one may carry a notice that says why something waits.
-
-{advice}
-Precedent keeps trying to post a due comment for [`comment.answer_within_hours`](settings.md#comment) (24). For problems
-that do not involve GitHub, see [getting started](getting-started.md#troubleshooting);
-[`precedent doctor`](command-line.md#doctor) checks the setup.
-
-Tests run [every request with every fault](../tests/faults/README.md).
-"""
 OPENING = """# What a run does about every fault
 
 Tests simulate every cell of these tables: one run meets the fault, and the next one does not. Afterwards the issue has
 at most one comment by Precedent, memory matches GitHub, and the cursor has reached the newest change. No comment is
 posted twice. `tests/faults/table.py` has the reason for each cell and whether the first run already remembered the
 issue.
-`python -m tests.faults --write` writes this page and [the advice to users](../../docs/faults.md).
+`python -m tests.faults --write` writes this page and [the advice to
+users](../../docs/troubleshooting.md#faults).
 
 After a 401, a run sends no more requests. After a rate limit, it sends no request that the limit covers: REST and
 GraphQL have separate hourly limits, and a secondary limit covers both.
@@ -55,7 +47,9 @@ def pages() -> dict[Path, str]:
     rebuild_rows = [(row.name, f"{row.code}", REBUILT[row.done], row.why) for row in rebuilds.ROWS]
     git_rows = [(row.name, f"{row.outcome.code}", WHEN[row.outcome.done], row.why) for row in git_faults.ROWS]
     tables = [OPENING, *_matrix(), *_table(REBUILD, rebuild_rows), "", *_table(GIT, git_rows), ""]
-    return {PAGE: ADVICE.format(advice="\n".join(advice.chapter())), TABLES: "\n".join(tables)}
+    table = "\n".join(advice.chapter())
+    page = ADVICE.sub(lambda _: f"\n{table}\n", PAGE.read_text(encoding="utf-8"))
+    return {PAGE: page, TABLES: "\n".join(tables)}
 
 
 def _table(heading: str, rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

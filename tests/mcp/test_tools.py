@@ -830,7 +830,7 @@ def test_a_time_is_a_day_or_an_age() -> None:
 
 @pytest.mark.slow
 def test_the_documentation_lists_the_tools_and_their_parameters() -> None:
-    page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/agents.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE) == list(TOOLS_BY_NAME)
     assert re.findall(r"^\| `(\w+)` `(\w+)` \| ", page, re.MULTILINE) == [
         (name, parameter) for name, tool in TOOLS_BY_NAME.items() for parameter in tool.parameters["properties"]

@@ -77,7 +77,7 @@ def test_a_line_of_an_example_has_the_format_of_its_agent_only(form: Format) -> 
 
 
 def test_every_agent_is_in_the_table_of_the_documentation() -> None:
-    page = (Path(__file__).parents[2] / "docs/sessions.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/agents.md").read_text(encoding="utf-8")
     assert set(re.findall(r"(?m)^\| ([^|]+) \| [^|]*`[~.]", page)) == {each.agent for each in FORMATS}
 
 

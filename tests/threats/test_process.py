@@ -53,7 +53,7 @@ class Story:
         self.scene, self.runs = scene, list[ActionRun]()
         github = scene.github
         github.set_permission("octocat", "write")
-        scene.commit("docs/sessions.md", f"# Sessions\n\n{HOSTILE}\n")
+        scene.commit("docs/agents.md", f"# Sessions\n\n{HOSTILE}\n")
         self.act("schedule")
         number = github.open_issue("hubot", f"Logged out {INSIDE}\nEVIL=1", HOSTILE)
         github.label(number, "::error::label", actor="octocat")

@@ -22,7 +22,7 @@ LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 
 class McpArguments(Arguments):
     """A server of the Model Context Protocol. An agent starts it, talks to it over stdin and stdout, and ends it by
-    closing stdin; docs/mcp.md shows how to register it."""
+    closing stdin; docs/agents.md shows how to register it."""
 
     store: Path | None = folder_option("the folder of a store")
     repo: str | None = repo_option("the repository (default: that of the current checkout)")

@@ -1,6 +1,6 @@
 """The agents whose transcripts are read: where each keeps them, and how it writes a line.
 
-`FORMATS` is the table. A new agent is a `Format` in it, and a row of the table in `docs/sessions.md`. Imports little,
+`FORMATS` is the table. A new agent is a `Format` in it, and a row of the table in `docs/agents.md`. Imports little,
 as every search from a shell looks for the folders: what reads texts comes with each `Line`.
 """
 
