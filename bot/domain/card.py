@@ -308,9 +308,9 @@ def settled_card(card: Card, pull: Card | None, fix: LookedUpFix | None = None) 
     revised = revise_ending(ending.kind, ending.fix, ending.claimed, change_state(card.id, named, pull, fix))
     if revised is None:
         return card
-    kind, fix, claimed = revised
-    release = ending.release if fix else ""
-    return card._replace(ending=ending._replace(kind=kind, fix=fix, claimed=claimed, release=release))
+    kind, fixed_by, claimed = revised
+    release = ending.release if fixed_by else ""
+    return card._replace(ending=ending._replace(kind=kind, fix=fixed_by, claimed=claimed, release=release))
 
 
 def _key(value: Any) -> CardId:
