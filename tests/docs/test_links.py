@@ -17,7 +17,8 @@ HOSTS = {
 
 CITED = {
     *("arxiv.org", "chromedevtools.github.io", "cyclonedx.org", "developers.openai.com"),
-    *("git-scm.com", "github.blog", "github.github.com", "html.spec.whatwg.org", "man7.org", "no-color.org", "onnx.ai"),
+    *("git-scm.com", "github.blog", "github.github.com", "html.spec.whatwg.org", "json-schema.org", "man7.org"),
+    *("no-color.org", "onnx.ai"),
     *("opencode.ai", "pubs.opengroup.org", "spec.commonmark.org", "specifications.freedesktop.org", "sqlite.org"),
     *("www.w3.org", "yaml.org"),
 }
