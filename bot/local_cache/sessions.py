@@ -133,7 +133,7 @@ def _usual_sessions(index: SessionIndex, sources: SessionSources) -> SessionFile
     if not patterns:
         return inside
     files = find_sessions(patterns, str(sources.top), with_notes=False)
-    return inside.merge(files._replace(sessions=_own_sessions(index, files, sources)))
+    return inside.merge(files._replace(sessions=own_sessions(index, files, sources)))
 
 
 def _committed_paths(top: Path | None, files: SessionFiles) -> set[str]:
@@ -297,8 +297,8 @@ def _refuse_filters(request: WordSearch, option: str) -> None:
 # -- which transcripts belong to the checkout --------------------------------------------------------------------------
 
 
-def _own_sessions(index: SessionIndex, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
-    """The transcripts of the checkout and of the other worktrees of its repository.
+def own_sessions(index: SessionIndex, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
+    """Return the transcripts of the checkout and of the other worktrees of its repository.
 
     One that names no folder counts only in the checkout's own. One whose folder is gone counts if it was in a worktree
     when it was first seen, or names the repository.
