@@ -8,7 +8,9 @@ Python, quick to import.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import fsum, log
+from math import fsum
+
+from bot.ranking.rarity import idf
 
 K1 = 5.0
 """Saturation. This, and the weights and normalisations of title and body, are the best of a grid over 692 queries on
@@ -30,13 +32,8 @@ LEVELS: tuple[float, ...] = (0.0, *(_LEVEL_BASE ** (1 - step / _LEVEL_COUNT) for
 """Level → f/(k1 + f), geometric from 1/56 to 1; level 0 is not used. Neighbours differ by 14 %."""
 
 
-def idf(frequency: float, total: int) -> float:
-    """The weight of a term that is in ``frequency`` of ``total`` documents; > 0 (Lucene's formula)."""
-    return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-
-
 def smoothed_idf(frequency: int, total: int) -> float:
-    """The same for a score; fewer than MIN_RELIABLE_DOCUMENTS are extrapolated, so that one more changes little.
+    """The rarity of a term for a score: fewer than MIN_RELIABLE_DOCUMENTS are extrapolated, so one more changes little.
 
     The first document with a term shows that the term exists; the others show how common it is.
     """

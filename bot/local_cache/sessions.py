@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bot.domain.card import SessionHit, SessionOutline, SessionPassage
 from bot.errors import UserError
-from bot.index.scoring import LEVELS, MIN_QUERY_SHARE, heaviest, idf, least, query_shares
+from bot.index.scoring import LEVELS, MIN_QUERY_SHARE, heaviest, least, query_shares
 from bot.local_cache.database import (
     SESSIONS_SCHEMA,
     is_damage,
@@ -40,6 +40,7 @@ from bot.local_cache.session_subjects import FIRST_PROMPT_SQL, sessions_about
 from bot.local_cache.session_sync import EPOCH, SessionSync, Tick, is_behind, is_unmapped, microseconds
 from bot.questions.requests import WordSearch
 from bot.questions.search import SessionHits
+from bot.ranking.rarity import idf
 from bot.reading.analyzer import terms
 from bot.sources.session_files import SessionFile, SessionFiles, find_sessions
 from bot.sources.session_worktrees import Worktrees

@@ -18,12 +18,13 @@ from bot.index import arrays
 from bot.index.arrays import Flags, Numbers, Scores
 from bot.index.posting_lists import Postings
 from bot.index.protocol import FLOOD_THRESHOLD, TEXT, Query
-from bot.index.scoring import K1, LEVELS, heaviest, idf, least, query_shares, smoothed_idf
+from bot.index.scoring import K1, LEVELS, heaviest, least, query_shares, smoothed_idf
 from bot.index.segment_file import encode_key
 from bot.index.whoosh.codec import FIELD_LETTERS, KIND_NUMBERS
 from bot.index.whoosh.segment_parts import IndexParts
 from bot.index.whoosh.segment_reader import SegmentReader, SegmentSnapshot
 from bot.ranking.features import ORDER_FEATURES, DocumentColumns
+from bot.ranking.rarity import idf
 
 _PREFETCHED_STEPS = 3
 """Length of chains of duplicates whose entries are prefetched; longer ones cost an exchange for each further step."""
