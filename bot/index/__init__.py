@@ -10,28 +10,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from bot.index.protocol import Fetch, Index, IndexDocument, Sizes
+    from bot.index.protocol import Index, IndexDocument
 
 
-def open_index(folder: Path, fetch: Fetch | None = None, sizes: Sizes | None = None) -> Index:
-    """Open the index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt.
-
-    ``fetch`` returns those parts of large segments that are not in the folder; all parts that a search or an update
-    needs are fetched together. A StoreError that it raises is passed on. ``sizes`` decides which segments are written
-    in parts.
-    """
+def open_index(folder: Path) -> Index:
+    """Open the index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt."""
     from bot.index.whoosh.index import WhooshIndex  # a run queries GitHub before the index
 
-    return WhooshIndex(folder, fetch, sizes)
+    return WhooshIndex(folder)
 
 
-def build_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes | None = None) -> None:
-    """Write an index of ``documents`` into an empty folder, as one segment.
+def build_index(folder: Path, documents: Iterable[IndexDocument]) -> None:
+    """Write an index of ``documents`` into an empty folder, as few segments.
 
     Searches ``before`` a moment are fastest when the documents are in order of creation. Of two documents with the same
     id, the later one is kept. The same documents give the same files, and a file name always stands for one content.
-    Many documents are written in parts. Raises ValueError if vectors differ in length.
+    Raises ValueError if vectors differ in length.
     """
     from bot.index.whoosh.writer import write_index
 
-    write_index(folder, documents, sizes)
+    write_index(folder, documents)

@@ -115,26 +115,3 @@ def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:
 
 def join_arrays(parts: Sequence[NDArray[Kind]], kind: type[Kind]) -> NDArray[Kind]:
     return np.concatenate([np.zeros(0, kind), *parts])
-
-
-def pack_planes(columns: Sequence[Numbers]) -> bytes:
-    """Concatenate these columns, each with the lowest bytes of all numbers first, which compresses well."""
-    return b"".join(np.ascontiguousarray(_bytes_of(column).T).tobytes() for column in columns)
-
-
-def unpack_planes(packed: bytes, columns: int, count: int) -> list[Numbers]:
-    """The inverse of `pack_planes`. Raises ValueError for a wrong number of bytes."""
-    planes = np.frombuffer(packed, np.uint8).reshape(columns, NUMBER_BYTES, count)
-    return [
-        np.ascontiguousarray(plane.T).view(_NUMBER_DTYPE).reshape(count).astype(np.int64, copy=False)
-        for plane in planes
-    ]
-
-
-def rows_of(column: Numbers) -> bytes:
-    """The numbers in sequence, as signed little-endian numbers of eight bytes."""
-    return column.astype(_NUMBER_DTYPE, copy=False).tobytes()
-
-
-def _bytes_of(column: Numbers) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    return np.ascontiguousarray(column, _NUMBER_DTYPE).view(np.uint8).reshape(len(column), NUMBER_BYTES)

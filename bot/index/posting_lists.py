@@ -58,15 +58,11 @@ class PostingCollector:
         postings[0].extend(documents)
         postings[1].extend(levels)
 
-    def sizes(self) -> dict[bytes, int]:
-        """About how many bytes each list takes in a file of terms, with its key."""
-        return {key: len(key) + 6 + 3 * len(levels) for key, (_, levels) in self._lists.items()}
-
-    def packed(self, only: Iterable[bytes] | None = None) -> bytes:
-        """Make a file of terms with the lists of these keys (None: all). Raises OverflowError above 4 GiB."""
+    def packed(self) -> bytes:
+        """Make a file of terms. Raises OverflowError above 4 GiB."""
         keys, lists = bytearray(b"\0"), bytearray()
         lengths, key_at, list_at = array("I"), array("I"), array("I")
-        for number, key in enumerate(sorted(self._lists if only is None else only)):
+        for number, key in enumerate(sorted(self._lists)):
             if number % _BLOCK_SIZE == 0:
                 key_at.append(len(keys) - 1)
                 list_at.append(len(lists))
@@ -81,8 +77,8 @@ class PostingCollector:
 class TermFile:
     """A file of terms, read in place. Methods take time linear in the number of bytes, whatever the bytes are.
 
-    Raises ValueError (also IndexError, KeyError, struct.error) for bytes that ``Inversion.packed`` would not write for
-    ``documents`` documents.
+    Raises ValueError (also IndexError, KeyError, struct.error) for bytes that `PostingCollector.packed` would not write
+    for ``documents`` documents.
     """
 
     def __init__(self, buffer: memoryview, documents: int) -> None:

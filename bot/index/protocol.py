@@ -74,9 +74,6 @@ class SearchOptions(TypedDict, total=False):
 PostingItem = tuple[bytes, list[int], bytes]
 """A key, its documents in ascending order, and a level for each."""
 
-Fetch = Callable[[Sequence[str]], Mapping[str, bytes]]
-"""Names of parts → those that the store has, all in one exchange."""
-
 
 class IndexSegment(Protocol):
     """A segment of ``count`` documents, some of which are ``deleted``. Reading damaged ones may raise any exception."""
@@ -132,7 +129,7 @@ class Index(Protocol):
         """The entries of those ``ids`` that are in the index. Raises IndexCorrupt."""
 
     def vectors(self) -> dict[ThreadId, bytes]:
-        """The vectors, as exact as they are stored, of all threads that a text model has read (`IndexDocument.vector`).
+        """The vectors of all threads that a text model has read (`IndexDocument.vector`).
 
         Raises IndexCorrupt.
         """
@@ -154,11 +151,8 @@ class Index(Protocol):
     def segments(self) -> Mapping[str, IndexSegment]:
         """Its segments by name, for callers that store their contents elsewhere; a name always stands for one content.
 
-        Fetches all parts. Raises IndexCorrupt.
+        Raises IndexCorrupt.
         """
-
-    def parts(self) -> set[str]:
-        """The names of the parts of its large segments."""
 
     def close(self) -> None:
         """Release the files. Using the index afterwards is an error."""
@@ -167,29 +161,6 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT_VERSION = 10
+LAYOUT_VERSION = 11
 """The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
 changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""
-
-PARTS_FOLDER = "parts"
-"""The folder for an index's parts, inside that of the index."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The sizes of segments and parts.
-
-    ``documents``: a larger segment is written in parts, because an event does not read most of it. ``rows`` and
-    ``entries``: the number of documents whose numbers and codes, and whose entries, are in one part; candidates are
-    scattered over all of history. ``bucket``: about how many bytes of lists share a bucket. ``heavy``: a list of this
-    many bytes gets its own part, so that it is not fetched just for others in its bucket.
-    """
-
-    documents: int = 16_384
-    rows: int = 8_192
-    entries: int = 64
-    bucket: int = 24_000
-    heavy: int = 8_000
-
-
-DEFAULT_SIZES = Sizes()

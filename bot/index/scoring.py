@@ -10,7 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from math import fsum, log
+from math import fsum
+
+from bot.ranking.rarity import idf
 
 K1 = 5.0
 """Saturation. This, and the weights and normalisations of title and body, are the best of a grid over 692 queries on
@@ -39,13 +41,8 @@ def level_of(fraction: float) -> int:
     return 1 + bisect_left(_LEVEL_BOUNDS, fraction)
 
 
-def idf(frequency: float, total: int) -> float:
-    """The weight of a term that is in ``frequency`` of ``total`` documents; > 0 (Lucene's formula)."""
-    return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-
-
 def smoothed_idf(frequency: int, total: int) -> float:
-    """The same for a score; fewer than MIN_RELIABLE_DOCUMENTS are extrapolated, so that one more changes little.
+    """The rarity of a term for a score: fewer than MIN_RELIABLE_DOCUMENTS are extrapolated, so one more changes little.
 
     The first document with a term shows that the term exists; the others show how common it is.
     """

@@ -28,9 +28,10 @@ from bot.domain.card import (
 from bot.domain.change_state import is_change
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.paths import end_alike, path_parts
-from bot.index.scoring import K1, LEVELS, NOTES_WEIGHT, heaviest, idf, least, query_share, query_shares, smoothed_idf
+from bot.index.scoring import K1, LEVELS, NOTES_WEIGHT, heaviest, least, query_share, query_shares, smoothed_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
+from bot.ranking.rarity import idf
 
 _BY_ID = "substr(id, 1, 1) = '=', CAST(CASE substr(id, 1, 1) WHEN '#' THEN substr(id, 2) END AS INTEGER), id"
 """The order of ids: numbers before texts."""

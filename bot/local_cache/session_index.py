@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.domain.card import SessionOutline, SessionPassage
-from bot.index.scoring import LEVELS, MIN_QUERY_SHARE, heaviest, idf, least, level_of, query_share, query_shares
+from bot.index.scoring import LEVELS, MIN_QUERY_SHARE, heaviest, least, level_of, query_share, query_shares
 from bot.local_cache.database import SESSIONS_SCHEMA, is_damage, is_replaced, open_database, reading, reason_of, writing
 from bot.local_cache.session_excerpts import excerpt
 from bot.local_cache.session_sync import (
@@ -33,6 +33,7 @@ from bot.local_cache.session_sync import (
     is_unmapped,
     microseconds,
 )
+from bot.ranking.rarity import idf
 from bot.reading.analyzer import terms
 from bot.sources.sessions.files import SessionFile, SessionFiles
 from bot.sources.sessions.formats import MAX_HEAD_BYTES, Origin, origin_in

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from bot.domain.digest import Digest
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.index.protocol import DEFAULT_SIZES, LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
-from bot.memory.manifest import INDEX_FOLDER, INDEX_PARTS_FOLDER, Manifest
+from bot.index.protocol import LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment
+from bot.memory.manifest import INDEX_FOLDER, Manifest
 from bot.memory.model_store import Embedder, Encoder
 from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits
@@ -34,14 +34,13 @@ BATCH_THREADS = 500
 class IndexSlot:
     """Holds the index of ``state``, from whose records it can always be rebuilt.
 
-    ``embedder`` is a text model, used unless the index has vectors of another one. ``sizes`` decides which parts of the
-    index are separate files.
+    ``embedder`` is a text model, used unless the index has vectors of another one.
     """
 
-    def __init__(self, state: StagedState, embedder: Embedder | None = None, sizes: Sizes = DEFAULT_SIZES) -> None:
+    def __init__(self, state: StagedState, embedder: Embedder | None = None) -> None:
         self.state, self._embedder = state, embedder
         self._encoder: Encoder | None = None
-        self._stored = StoredIndex(state.base, INDEX_FOLDER, INDEX_PARTS_FOLDER, sizes)
+        self._stored = StoredIndex(state.base, INDEX_FOLDER)
         self._behind: dict[ThreadId, Record] = {}
         self._has_read = False
         self.was_rebuilt = False

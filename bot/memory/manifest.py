@@ -80,8 +80,6 @@ SETTINGS_PATH = "settings.yml"
 """The settings file of the last run that could read it; absent if the repository has none."""
 
 INDEX_FOLDER, MESSAGE_FOLDER = "index", "messages"
-INDEX_PARTS_FOLDER, MESSAGE_PARTS_FOLDER = "index-parts", "messages-parts"
-"""Next to their index, so that opening it fetches no part; in 16 folders by the first digit of the name."""
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 

@@ -20,7 +20,7 @@ from bot.domain.post import Post, PostKey
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
 from bot.domain.thread_json import NO_LIMIT, TimeLimit, parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError, WorldError
-from bot.index.protocol import DEFAULT_SIZES, Index, Query, SearchOptions, Sizes
+from bot.index.protocol import Index, Query, SearchOptions
 from bot.memory.index_slot import NEVER, IndexSlot
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Manifest, encode_manifest
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
@@ -51,7 +51,7 @@ class Memory:
 
     ``state`` is the newest known state with this run's changes on top, ``index`` and ``messages`` are its indexes;
     `open` and `commit` replace all three. ``repo`` (OWNER/NAME) distinguishes links to the repository itself from
-    others. ``sizes`` decides which parts of an index are separate files.
+    others.
     """
 
     def __init__(
@@ -62,9 +62,8 @@ class Memory:
         sleep: Callable[[float], None] = time.sleep,
         embedder: Embedder | None = None,
         repo: str | None = None,
-        sizes: Sizes = DEFAULT_SIZES,
     ) -> None:
-        self._store, self._repo, self._sizes = store, repo, sizes
+        self._store, self._repo = store, repo
         self._patience, self._sleep = patience, sleep
         self.embedder = CachingEmbedder(embedder) if embedder else None
         self.accounts: dict[str, frozenset[str]] = {}
@@ -430,8 +429,8 @@ class Memory:
         """Switch to this state, with nothing staged; ``paths`` will be read."""
         self._close_indexes()
         state = StagedState(StoredState(snapshot, self.notes, paths, self.time_limit()), self._repo)
-        self._index = IndexSlot(state, self.embedder, self._sizes)
-        self._messages = MessageIndex(state, self._sizes, self.threads_behind)
+        self._index = IndexSlot(state, self.embedder)
+        self._messages = MessageIndex(state, self.threads_behind)
         self._staged, self._model_update, self._was_rebuilt, self._newly_read = [], None, False, []
         self._known_settings = None
 

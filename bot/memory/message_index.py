@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from bot.domain.card import message_id
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.index.protocol import DEFAULT_SIZES, LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
-from bot.memory.manifest import MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, MessageFiles
+from bot.index.protocol import LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment
+from bot.memory.manifest import MESSAGE_FOLDER, MessageFiles
 from bot.memory.records import sort_key
 from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits
@@ -32,14 +32,12 @@ _DAMAGED_COUNT = 10_000
 class MessageIndex:
     """Holds the index of the messages of ``state``, from whose records it can always be rebuilt.
 
-    ``sizes`` decides which parts of the index are separate files; it may be behind on ``threads_behind`` threads.
+    It may be behind on ``threads_behind`` threads.
     """
 
-    def __init__(
-        self, state: StagedState, sizes: Sizes = DEFAULT_SIZES, threads_behind: int = MAX_THREADS_BEHIND
-    ) -> None:
+    def __init__(self, state: StagedState, threads_behind: int = MAX_THREADS_BEHIND) -> None:
         self._state, self._threads_behind = state, threads_behind
-        self._stored = StoredIndex(state.base, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, sizes)
+        self._stored = StoredIndex(state.base, MESSAGE_FOLDER)
         if state.manifest.messages is None and not state.manifest.threads:
             state.manifest = replace(state.manifest, messages=MessageFiles())
         self._has_gone = False

@@ -5,18 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 
-from bot.errors import StoreError, UnreadableFile
 from bot.index import build_index, open_index
-from bot.index.protocol import LAYOUT_VERSION, PARTS_FOLDER, Index, IndexCorrupt, IndexDocument, Sizes
-from bot.memory.store import Edits, Snapshot
+from bot.index.protocol import LAYOUT_VERSION, Index, IndexDocument
+from bot.memory.store import Edits
 from bot.memory.stored_state import StoredState
 from bot.reading.analyzer import ANALYSER_VERSION
-
-_MAX_PART_BYTES = 128_000_000
-"""Maximum size of the parts that are read at once: those that a query needs, or those of a segment to merge."""
 
 
 def file_hash(path: Path) -> str:
@@ -26,7 +21,7 @@ def file_hash(path: Path) -> str:
 
 def file_hashes(folder: Path, known: Mapping[str, str]) -> dict[str, str]:
     """SHA-256 of the files in ``folder`` by name. A name stands for one content, so ``known`` files are not read."""
-    names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
+    names = sorted(path.name for path in folder.iterdir())
     return {name: known.get(name) or file_hash(folder / name) for name in names}
 
 
@@ -44,19 +39,11 @@ def other_maker(layout: int, analyser: str) -> str:
     return "" if analyser == ANALYSER_VERSION else "another analyser"
 
 
-def part_path(parts: str, name: str) -> str:
-    """The path in the store of this part of the index whose parts are in the folder ``parts``."""
-    return f"{parts}/{name[0]}/{name}"
-
-
 class StoredIndex:
-    """The index whose files are in ``folder`` and whose parts are in ``parts``.
+    """The index whose files are in ``folder``. ``has_changed``: its files differ from the stored ones."""
 
-    ``sizes`` decides which parts of it are separate files. ``has_changed``: its files differ from the stored ones.
-    """
-
-    def __init__(self, base: StoredState, folder: str, parts: str, sizes: Sizes) -> None:
-        self._base, self._name, self._parts, self._sizes = base, folder, parts, sizes
+    def __init__(self, base: StoredState, folder: str) -> None:
+        self._base, self._name = base, folder
         self._folder: Path | None = None
         self.index: Index | None = None
         self.has_changed = False
@@ -68,9 +55,7 @@ class StoredIndex:
 
     def open(self) -> Index:
         """The stored index. Raises IndexCorrupt."""
-        # Not a method: a circle of references would keep the files open until the garbage is collected.
-        fetch = partial(_fetch, self._base.snapshot, self._parts)
-        self.index = open_index(self._checkout(), fetch, self._sizes)
+        self.index = open_index(self._checkout())
         return self.index
 
     def close(self) -> None:
@@ -83,7 +68,7 @@ class StoredIndex:
         """Build a new index of these documents; the stored one is not read. Raises IndexCorrupt, OSError."""
         self.close()
         self._folder = self._base.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
-        build_index(self._folder, documents, self._sizes)
+        build_index(self._folder, documents)
         self.has_changed = True
         return self.open()
 
@@ -97,34 +82,13 @@ class StoredIndex:
             path: None for path in self._base.all_paths(self._name) if path not in kept
         }
         file_edits |= {f"{self._name}/{name}": self._folder / name for name in hashes.keys() - known.keys()}
-        return file_edits | self._part_edits(self._folder / PARTS_FOLDER), hashes
+        return file_edits, hashes
 
     def removal(self) -> Edits:
         """The edits that remove the whole index from the store."""
-        return dict.fromkeys((*self._base.all_paths(self._name), *self._base.all_paths(self._parts)))
-
-    def _part_edits(self, folder: Path) -> dict[str, Path | None]:
-        """The parts to write; anything else in their folder is deleted."""
-        names = self.index.parts() if self.index else ()
-        kept = {part_path(self._parts, name): folder / name for name in names}
-        removed: dict[str, Path | None] = {path: None for path in self._base.all_paths(self._parts) if path not in kept}
-        return removed | {path: file for path, file in kept.items() if file.is_file()}
+        return dict.fromkeys(self._base.all_paths(self._name))
 
     def _checkout(self) -> Path:
         if self._folder is None:
             self._folder = self._base.snapshot.checkout(self._name)
         return self._folder
-
-
-def _fetch(snapshot: Snapshot, folder: str, names: Iterable[str]) -> dict[str, bytes]:
-    """The parts with these names that the snapshot has in ``folder``, in one exchange."""
-    stored = set(snapshot.paths(folder))
-    names_by_path = {path: name for name in names if (path := part_path(folder, name)) in stored}
-    try:
-        if sum(snapshot.sizes(names_by_path).values()) > _MAX_PART_BYTES:
-            raise IndexCorrupt("its parts are too large")
-        return {names_by_path[path]: data for path, data in snapshot.read(names_by_path).items()}
-    except StoreError as error:
-        if type(error) in (StoreError, UnreadableFile):  # a foreign file, not a network or disk error
-            raise IndexCorrupt(str(error)) from error
-        raise

@@ -13,10 +13,8 @@ from bot.files import is_safe_path
 from bot.memory.bounds import MAX_TWINS, PORTION_BYTES, MemoryTooLarge, ReadingBudget, excess, file_limit
 from bot.memory.manifest import (
     INDEX_FOLDER,
-    INDEX_PARTS_FOLDER,
     MANIFEST_PATH,
     MESSAGE_FOLDER,
-    MESSAGE_PARTS_FOLDER,
     SETTINGS_PATH,
     Manifest,
     decode_manifest,
@@ -44,9 +42,16 @@ _CHUNK_SIZE = 1_000
 MAX_NOTES = 100
 MORE_NOTES = "More was found than is listed here."
 
-_INDEXES = (INDEX_FOLDER, INDEX_PARTS_FOLDER, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER)
 _OWN_NAMES = frozenset(
-    (MANIFEST_PATH, SETTINGS_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS))
+    (
+        MANIFEST_PATH,
+        SETTINGS_PATH,
+        RECORD_FOLDER,
+        INDEX_FOLDER,
+        MESSAGE_FOLDER,
+        MODEL_FOLDER,
+        *(schema.folder for schema in SCHEMAS),
+    )
 )
 
 

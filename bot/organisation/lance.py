@@ -30,9 +30,10 @@ from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.post import OrganisationKey
 from bot.domain.thread import ThreadId
 from bot.errors import UserError
-from bot.index.scoring import MAX_QUERY_TERMS, idf
+from bot.index.scoring import MAX_QUERY_TERMS
 from bot.organisation.rows import ThreadRow, literal, milliseconds, plain_terms, row_key, row_of, thread_of
 from bot.organisation.term_counts import TermCounts
+from bot.ranking.rarity import idf
 from bot.recall.candidates import OrganisationUnavailable
 
 LAYOUT_VERSION = 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -62,18 +62,14 @@ class BertEmbedder:
     _tokenizer: Any = field(repr=False)
     _model: Bert = field(repr=False)
 
-    def encode(self, texts: Sequence[str], tick: Callable[[int], None] = lambda _: None) -> list[bytes]:
-        """A vector of ``dimensions`` signed bytes for each text, for cosines; ``tick`` is called with 1 after each.
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        """A vector of ``dimensions`` signed bytes for each text, for cosines.
 
         A vector is the mean of the model's vectors for the first 128 tokens, scaled so that its largest component is
         ±127. A text without tokens, or in a language that the model does not know, has the zero vector. A vector does
         not depend on the other texts. Raises EmbeddingsUnavailable if the model fails.
         """
-        vectors = []
-        for text in texts:
-            vectors.append(self._encode(text))
-            tick(1)
-        return vectors
+        return [self._encode(text) for text in texts]
 
     def _encode(self, text: str) -> bytes:
         tokens = _token_ids(self._tokenizer, text)

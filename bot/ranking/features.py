@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from math import exp, fsum, log, log1p
+from math import fsum, log, log1p
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.domain.digest import IndexHit
 from bot.domain.thread import Thread
+from bot.ranking.rarity import frequency_of, idf, total_of
 from bot.reading.analyzer import body_terms, terms
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class RankingQuery:
     @property
     def threads(self) -> float:
         """The number of threads, computed from the rarity of a word that none of them contains."""
-        return (exp(self.rarest) - 1) / 2 - 0.5
+        return total_of(self.rarest)
 
     @property
     def few(self) -> float:
@@ -81,14 +82,11 @@ class RankingQuery:
 
     def frequency(self, term: str) -> float:
         """How many threads contain a term, computed from its rarity."""
-        odds = exp(self.rarity.get(term, 0.0)) - 1
-        return (self.threads + 0.5 - 0.5 * odds) / (1 + odds)
+        return frequency_of(self.rarity.get(term, 0.0), self.threads)
 
     def is_rare(self, rarity: float, share: float) -> bool:
         """Whether a rarity reaches this share of the rarest, or that of a word in RARE_WORD_THREADS besides repeats."""
-        holders = RARE_WORD_THREADS + self.repeats
-        few = log1p(max(0.0, self.threads - holders + 0.5) / (holders + 0.5))
-        return rarity >= min(share * self.rarest, few)
+        return rarity >= min(share * self.rarest, idf(RARE_WORD_THREADS + self.repeats, self.threads))
 
 
 def query_for(thread: Thread, rarity: Mapping[str, float], rarest: float) -> RankingQuery:

@@ -27,6 +27,7 @@ from bot.ranking.features import (
     order_features,
     title_terms,
 )
+from bot.ranking.rarity import idf
 from bot.ranking.weights import RankingModels
 
 TITLE_BOOST = 2.0
@@ -210,7 +211,8 @@ def _without_repeats(
     held = Counter(term for hit in hits if hit.entry.id in duplicates for term in hit.terms)
     held |= Counter(counts)  # the larger of both, as a hit lists only some of its terms
     threads = query.threads - repeats
-    rarer = {term: _idf(threads, query.frequency(term) - count + 1) for term, count in held.items() if count > 1}
+    holders = {term: query.frequency(term) - count + 1 for term, count in held.items() if count > 1}
+    rarer = {term: idf(min(max(number, 0.0), threads), threads) for term, number in holders.items()}
     rarity = {**query.rarity, **{term: value for term, value in rarer.items() if term in query.rarity}}
     before = _mass(query.rarity, query.title, [*query.title, *query.body, *query.lines])
     after = _mass(rarity, query.title, [*query.title, *query.body, *query.lines])
@@ -220,12 +222,7 @@ def _without_repeats(
         gain = _mass(rarity, query.title, hit.terms) / was if was else 1.0
         share = min(1.0, hit.share * gain * before / after) if after else hit.share
         scaled.append(replace(hit, score=hit.score * gain, share=share))
-    return scaled, replace(query, rarity=rarity, rarest=_idf(threads, 0.0), repeats=repeats)
-
-
-def _idf(threads: float, holders: float) -> float:
-    holders = min(max(holders, 0.0), threads)
-    return log1p((threads - holders + 0.5) / (holders + 0.5))
+    return scaled, replace(query, rarity=rarity, rarest=idf(0, threads), repeats=repeats)
 
 
 def _mass(rarity: Mapping[str, float], title: Collection[str], terms: Iterable[str]) -> float:

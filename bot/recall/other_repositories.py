@@ -15,6 +15,7 @@ from bot.domain.post import OrganisationKey
 from bot.domain.thread import Outcome, Thread, ThreadId
 from bot.ranking.features import RankingQuery, SharedText, query_for
 from bot.ranking.order import MIN_SHARED_TERMS, Candidate, RankedCandidates, rank_candidates, similarity_key
+from bot.ranking.rarity import idf
 from bot.ranking.weights import RankingModels, shipped_elsewhere
 from bot.reading.analyzer import body_terms, terms
 from bot.recall.candidates import Candidates
@@ -251,7 +252,7 @@ def _originals(
 
 def _is_rare(words: Iterable[str], query: RankingQuery) -> bool:
     """Whether few threads hold the rarest of these terms; the engine cannot count the threads that hold all of them."""
-    few = log1p(max(0.0, query.threads - query.few + 0.5) / (query.few + 0.5))
+    few = idf(query.few, query.threads)
     return max((query.rarity.get(word, 0.0) for word in words), default=0.0) >= few
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from math import fsum, log, sqrt
+from math import fsum, sqrt
 from operator import mul
 
 from bot.domain.answer import PageHit
 from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
+from bot.ranking.rarity import idf
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.pages import MarkdownSection, first_sentences, page_url, sections, source_of
 from bot.reading.signals import find_errors, keywords, quotations
@@ -178,7 +179,7 @@ class Rarity:
 
     def _local(self, holders: int) -> float:
         """The inverse document frequency, divided by that of a term in no passage."""
-        return log(1 + (self.passages - holders + 0.5) / (holders + 0.5)) / log(2 + 2 * self.passages)
+        return idf(holders, self.passages) / idf(0, self.passages)
 
 
 def _candidates(questions: Iterable[Thread], library: Library, before: datetime | None) -> dict[ThreadId, Thread]:

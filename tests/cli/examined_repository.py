@@ -16,7 +16,6 @@ from bot.cli.parser import parse
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
 from bot.files import bytes_hash
-from bot.index.protocol import Sizes
 from bot.memory import manifest as manifests
 from bot.memory.branch_store import BranchStore
 from bot.memory.manifest import Manifest
@@ -83,13 +82,6 @@ class ExaminedRepository(Stage):
             memory.stage(Changes(records=threads, cursor=cursor))
             memory.commit("changes")
         self.github.repo.branches["precedent"] = "1" * 40
-
-    def remember_in_parts(self, *threads: Thread) -> None:
-        """Write these threads to memory, with an index in parts."""
-        with closing(Memory(self.store(), repo=REPOSITORY, sizes=Sizes(documents=1)).open()) as memory:
-            memory.stage(Changes(records=threads))
-            memory.rebuild_index()
-            memory.commit("in parts")
 
     def overwrite(self, edits: Callable[[Snapshot], Edits]) -> None:
         """Overwrite files of the memory branch behind the memory's back."""

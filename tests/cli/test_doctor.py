@@ -163,11 +163,6 @@ def _delete_index_file(repository: ExaminedRepository) -> None:
     repository.overwrite(lambda snapshot: dict.fromkeys(snapshot.paths("index")[:1]))
 
 
-def _delete_index_part(repository: ExaminedRepository) -> None:
-    repository.remember_in_parts(*threads(12))
-    repository.overwrite(lambda snapshot: dict.fromkeys(snapshot.paths("index-parts")[:1]))
-
-
 def _set_newer_format(repository: ExaminedRepository) -> None:
     repository.overwrite(lambda snapshot: {MANIFEST: with_newer_format(snapshot.read([MANIFEST])[MANIFEST])})
 
@@ -195,7 +190,6 @@ FAULTS: dict[str, Fault] = {
         lambda c: c.replace_index({"MAIN_1.toc": b"of nobody"}),
         *("index", "warning", "damaged: index (", "rebuild"),
     ),
-    "part of the index lost": (_delete_index_part, "index", "warning", "damaged: index-parts/", "rebuild"),
     "bad setting": (
         lambda c: c.put_files({WORKFLOW_PATH: WORKFLOW, CONFIG: "mod: off"}),
         *("settings", "error", f"{CONFIG}:1: unknown setting 'mod'; did you mean \"mode\"", "--config"),
@@ -252,13 +246,6 @@ def test_an_index_of_another_version_is_a_note_because_the_next_event_rebuilds_i
     healthy.remember(*threads(6))
     (finding,) = findings_of("index", healthy.examine())
     assert finding.level == "ok"
-
-
-@pytest.mark.night
-@pytest.mark.slow
-def test_a_complete_index_in_parts_is_ok(healthy: ExaminedRepository) -> None:
-    healthy.remember_in_parts(*threads(12))
-    assert [finding.level for finding in findings_of("index", healthy.examine())] == ["ok"]
 
 
 WORKFLOWS: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {

@@ -8,12 +8,17 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from bot.domain.thread import Thread
+from bot.reading.analyzer import tokens
 from bot.sources.archive_file import read_archive
 from tests.cli.fixtures import built_once
-from tests.doors.entrances import REPLIES, TERMINAL, Entrances, Found, opened
+from tests.doors.entrances import ELSEWHERE, MAX_REPLY, REPLIES, TERMINAL, Entrances, Found, opened
 from tests.doors.memories import archive_of, build
 from tests.doors.table import MADE_UP, Expectation, described, faults, read_table
+from tests.examples import examples
 
 Open = Callable[[str], Entrances]
 """The entry points to the memory of this name."""
@@ -54,6 +59,23 @@ def _check(row: Expectation, entrances: Entrances) -> None:
     differs = [problem for problem in problems if "differs" in problem]
     if differs or bool(problems) != bool(row.unmet):
         pytest.fail(described(row, answers, problems or ["it is met"]), pytrace=False)
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(25), deadline=None)
+@given(st.data())
+def test_words_find_the_same_threads_in_the_same_order_everywhere(entrances_of: Open, data: st.DataObject) -> None:
+    entrances = entrances_of(MADE_UP)
+    threads = [record for record in entrances.kept.state.every_record() if isinstance(record, Thread)]
+    words = sorted({word for thread in threads for word in tokens(f"{thread.title} {thread.body}")})
+    query = " ".join(data.draw(st.lists(st.sampled_from(words), min_size=1, max_size=32)))
+    answers = {name: found for name, found in entrances.ask(query).items() if found is not None}
+    listed = answers["json"].ids
+    assert [answers[name] for name in TERMINAL] == [Found(listed)] * len(TERMINAL)
+    shown = entrances.in_reply(listed, ELSEWHERE)[:MAX_REPLY]
+    assert [answers[name].ids[: len(shown)] for name in REPLIES if name in answers] == [shown] * sum(
+        name in answers for name in REPLIES
+    )
 
 
 # -- the table itself --------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.index.scoring import MIN_RELIABLE_DOCUMENTS, idf, smoothed_idf
+from bot.index.scoring import MIN_RELIABLE_DOCUMENTS, smoothed_idf
+from bot.ranking.rarity import idf
 
 
 @pytest.mark.parametrize("total", [MIN_RELIABLE_DOCUMENTS, MIN_RELIABLE_DOCUMENTS + 1, 10_000])

@@ -7,12 +7,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from whoosh.index import TOC
 
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.index import bm25f, build_index, open_index
 from bot.index.protocol import NOTES, TEXT, Index, IndexDocument, Query
 from bot.index.scoring import MIN_RELIABLE_DOCUMENTS
+from bot.index.whoosh.codec import INDEX_NAME, Storage
+from bot.index.whoosh.writer import SCHEMA, IndexWriter, write_index
+from tests.index.word_query import word_query
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 ONE = {TEXT: 1.0}
@@ -274,3 +278,27 @@ def test_an_update_sees_what_another_run_wrote_to_the_folder(tmp_path: Path) -> 
     second.update([document(1, "new")])
     first.update([document(1, "newest")])
     assert (len(first), search_ids(first, "old new"), search_ids(first, "newest")) == (3, [], [1])
+
+
+def test_an_index_of_several_full_segments_answers_like_one(tmp_path: Path) -> None:
+    documents = [document(key % 9, f"w{key % 4} common", day=key) for key in range(20)]
+    build_index(tmp_path / "one", documents)
+    write_index(tmp_path / "several", documents, full=6)
+    one, several = open_index(tmp_path / "one"), open_index(tmp_path / "several")
+    assert (len(one.segments()), [segment.count for segment in several.segments().values()]) == (1, [6, 6, 6, 2])
+    assert len(several) == len(one) == 9
+    for words in ("common", "w1", "w2 w3 common"):
+        assert several.search(word_query(words)) == one.search(word_query(words))
+
+
+def test_full_segments_stay_as_they_are_while_small_ones_are_merged(tmp_path: Path) -> None:
+    write_index(tmp_path, [document(key, "common") for key in range(12)], full=6)
+    first = set(open_index(tmp_path).segments())
+    for key in range(100, 120):
+        toc = TOC.read(Storage(str(tmp_path)), INDEX_NAME, schema=SCHEMA)
+        with IndexWriter(tmp_path, toc, full=6) as writer:
+            writer.add(document(key, "common"))
+    index = open_index(tmp_path)
+    assert first < set(index.segments())
+    assert len(index.segments()) < 10
+    assert len(index.search(word_query("common"))) == 32

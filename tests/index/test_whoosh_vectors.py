@@ -7,7 +7,6 @@ from itertools import pairwise
 from math import log
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import ThreadId
 from bot.index import build_index, open_index
-from bot.index.protocol import NOTES, TEXT, Index, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.protocol import NOTES, TEXT, Index, IndexCorrupt, IndexDocument, Query
 from bot.index.whoosh.codec import VECTOR_COLUMN
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of, names
@@ -414,17 +413,3 @@ def test_an_index_tells_what_a_text_model_has_read_and_gives_its_vectors(tmp_pat
     assert index.unread() == [4, 3]
     index.update([with_vector(3, 1, 1, day=2), with_vector(1)])
     assert (index.vectors(), index.unread()) == ({2: b"", 3: signed(1, 1)}, [4, 1])
-
-
-def test_a_large_segment_gives_vectors_as_exact_as_its_codes(tmp_path: Path) -> None:
-    threads = [with_vector(key, 100, key % 3, -key % 5) for key in range(1, 40)]
-    build_index(tmp_path / "index", [*threads, with_vector(99)], Sizes(documents=8, rows=16, entries=4))
-    index = open_index(tmp_path / "index")
-    assert index.parts()
-    assert index.unread() == [99]
-    stored = index.vectors()
-    assert stored.keys() == {one.entry.id for one in threads}
-    for one in threads:
-        found = np.frombuffer(stored[one.entry.id], np.int8).astype(float)
-        given_vector = np.frombuffer(one.vector or b"", np.int8).astype(float)
-        assert found @ given_vector > 0.99 * np.sqrt((found @ found) * (given_vector @ given_vector))

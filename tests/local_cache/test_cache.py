@@ -19,7 +19,6 @@ from bot.domain.card import CardLink, card_of, key_of, name_of
 from bot.domain.changes import Changes, FixInfo
 from bot.domain.thread import Kind, Message, Thread, ThreadId, Tombstone
 from bot.errors import WorldError
-from bot.index.protocol import Sizes
 from bot.index.segment_file import pack, unpack
 from bot.local_cache import sync as sync_module
 from bot.local_cache.cache import LocalCache
@@ -69,8 +68,8 @@ def close_opened() -> Iterator[None]:
         OPENED.pop().close()
 
 
-def memory_in(folder: Path, *threads: Thread, sizes: Sizes | None = None) -> Memory:
-    memory = Memory(FolderStore(folder), repo="octo-org/hello", **({"sizes": sizes} if sizes else {})).open()
+def memory_in(folder: Path, *threads: Thread) -> Memory:
+    memory = Memory(FolderStore(folder), repo="octo-org/hello").open()
     OPENED.append(memory)
     if threads:
         remember(memory, *threads)
@@ -167,18 +166,6 @@ def test_answers_are_the_same_with_many_segments_and_deleted_threads(tmp_path: P
             (hit.entry.id, hit.score) for hit in hits
         ]
     assert len(memory.index.segments()) > 1
-
-
-def test_large_segments_in_parts_are_read_completely(tmp_path: Path) -> None:
-    threads = [issue(n + 1, 0, f"cookie of proxy {n % 7}") for n in range(60)]
-    memory = memory_in(tmp_path / "store", *threads, sizes=Sizes(documents=20))
-    memory.rebuild_index()
-    memory.commit("parts")
-    local_cache = cache_of(memory, tmp_path / "glance.db")
-    hits = memory.search(word_query("proxy elder"), limit=60)
-    assert [(hit.card.id, hit.score) for hit in local_cache.search(weights("proxy elder"), limit=60)] == [
-        (hit.entry.id, hit.score) for hit in hits
-    ]
 
 
 @given(

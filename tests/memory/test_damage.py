@@ -15,13 +15,12 @@ from bot.domain.changes import Changes
 from bot.domain.post import Post
 from bot.domain.thread import Tombstone
 from bot.index.protocol import LAYOUT_VERSION
-from bot.memory.manifest import FORMAT, INDEX_PARTS_FOLDER, ForeignFormat
+from bot.memory.manifest import FORMAT, INDEX_FOLDER, ForeignFormat
 from bot.memory.memory import Memory
 from bot.memory.paths import record_path
 from bot.memory.records import encode_record
 from bot.memory.shards import DIGESTS, read_lines
 from bot.memory.store import ReadOnlyStore
-from bot.memory.stored_index import part_path
 from bot.reading.digest import digest
 from tests.memory.samples import StoredMemory, at, find_threads, issue, remember, word_of
 
@@ -324,12 +323,12 @@ def test_a_damaged_record_is_left_out_until_the_thread_is_read_again(full: Store
     check_intact(full)
 
 
-def test_a_memory_with_nothing_left_but_index_parts_starts_again(stored: StoredMemory) -> None:
-    stored.put({part_path(INDEX_PARTS_FOLDER, "0123456789abcdef"): b"a part"})
+def test_a_memory_with_nothing_left_but_an_index_file_starts_again(stored: StoredMemory) -> None:
+    stored.put({f"{INDEX_FOLDER}/MAIN_0123456789abcdef.seg": b"a segment"})
     memory = stored.memory()
     assert memory.state.manifest.cursor is None
     assert remember(memory, issue(1))
-    assert [path for path in stored.files() if path.startswith(INDEX_PARTS_FOLDER)] == []
+    assert f"{INDEX_FOLDER}/MAIN_0123456789abcdef.seg" not in stored.files()
 
 
 def test_foreign_files_among_the_records_are_ignored(full: StoredMemory) -> None:

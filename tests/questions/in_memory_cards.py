@@ -11,8 +11,9 @@ from bot.domain.card import Card, CardHit, CardId, CardLink, Ending, MessageHit,
 from bot.domain.digest import Digest
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
-from bot.index.scoring import K1, idf
+from bot.index.scoring import K1
 from bot.questions.passages import messages_of
+from bot.ranking.rarity import idf
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest
 

@@ -134,13 +134,6 @@ def test_truncation_and_padding_of_the_tokenizer_are_ignored(plain: BertEmbedder
     assert other.encode(["why does the build fail", ""]) == plain.encode(["why does the build fail", ""])
 
 
-def test_progress_is_reported_after_each_text(embedder: BertEmbedder) -> None:
-    ticks: list[int] = []
-    embedder.encode(["build", "", "disk"], ticks.append)
-    assert ticks == [1, 1, 1]
-    assert embedder.encode([], ticks.append) == []
-
-
 def test_the_fingerprint_covers_the_model_and_the_tokenizer(tmp_path: Path) -> None:
     first = write_folder(tmp_path / "1")
     again = write_folder(tmp_path / "2")

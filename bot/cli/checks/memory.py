@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
@@ -18,17 +17,15 @@ from bot.memory.branch_store import MAX_GROWTH, Tip
 from bot.memory.manifest import (
     FORMAT,
     INDEX_FOLDER,
-    INDEX_PARTS_FOLDER,
     MANIFEST_PATH,
     MESSAGE_FOLDER,
-    MESSAGE_PARTS_FOLDER,
     ForeignFormat,
     Manifest,
     decode_manifest,
 )
 from bot.memory.paths import RECORD_FOLDER
 from bot.memory.store import Snapshot
-from bot.memory.stored_index import damaged_files, other_maker, part_path
+from bot.memory.stored_index import damaged_files, other_maker
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class InspectedMemory:
     """One state of memory. ``fault`` says why ``manifest`` cannot be read ("" if it can), ``foreign`` that this version
     does not support its format; the other fields are then unused. ``has_records``: there are files of records.
 
-    ``index`` lists damaged, missing and foreign files and parts of the indexes, if this version made them.
+    ``index`` lists damaged, missing and foreign files of the indexes, if this version made them.
     """
 
     manifest: Manifest = field(default_factory=Manifest)
@@ -61,17 +58,17 @@ def inspect(snapshot: Snapshot) -> InspectedMemory:
 
 
 def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
-    """Damaged, missing and foreign files and parts of both indexes, except of indexes made by other versions."""
+    """Damaged, missing and foreign files of both indexes, except of indexes made by other versions."""
     faults: tuple[str, ...] = ()
     if not (manifest.index and other_maker(manifest.layout, manifest.analyser)):
-        faults += _faults(snapshot, INDEX_FOLDER, INDEX_PARTS_FOLDER, manifest.index)
+        faults += _faults(snapshot, INDEX_FOLDER, manifest.index)
     messages = manifest.messages
     if messages and messages.files and not other_maker(messages.layout, messages.analyser):
-        faults += _faults(snapshot, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, messages.files)
+        faults += _faults(snapshot, MESSAGE_FOLDER, messages.files)
     return faults
 
 
-def _faults(snapshot: Snapshot, folder: str, parts: str, hashes: Mapping[str, str]) -> tuple[str, ...]:
+def _faults(snapshot: Snapshot, folder: str, hashes: Mapping[str, str]) -> tuple[str, ...]:
     foreign = snapshot.foreign_files(folder)
     if foreign or not hashes:
         return tuple(foreign)
@@ -79,13 +76,12 @@ def _faults(snapshot: Snapshot, folder: str, parts: str, hashes: Mapping[str, st
         files = snapshot.checkout(folder)
         if damaged := damaged_files(hashes, files):
             return tuple(f"{folder}/{name}" for name in damaged)
-        with closing(open_index(files)) as index:
-            expected = {part_path(parts, name) for name in index.parts()}
+        open_index(files).close()
     except StoreError as error:
         return (error.cause,)
     except IndexCorrupt as error:
         return (f"{folder} ({error!s:.100})",)
-    return tuple(sorted(expected.difference(snapshot.paths(parts))))
+    return ()
 
 
 def check_branch(

@@ -11,8 +11,10 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 class CompletionArguments(Arguments):
-    """Write it into a file once, for bash ~/.local/share/bash-completion/completions/precedent. docs/command-line.md has the
-    other shells."""
+    """Write it into a file once, for bash ~/.local/share/bash-completion/completions/precedent.
+
+    docs/command-line.md has the other shells.
+    """
 
     shell: str = argument("SHELL", ", ".join(SHELLS), **one_of(*SHELLS))
 

@@ -37,7 +37,6 @@ INDEX_NAME = "MAIN"
 """Whoosh's name for an unnamed index."""
 
 SEGMENT_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
-CORE_EXT = ".core"
 MAX_DOCUMENTS = 1 << 20
 """Most documents in one segment; the largest repositories have a quarter of that."""
 
@@ -106,16 +105,13 @@ class Storage(FileStorage):  # type: ignore[misc]
 class Segment(W3Segment):  # type: ignore[misc]
     """A segment as the table of contents describes it.
 
-    Its file is named after its content, so a name always stands for the same bytes. A segment ``in_parts`` has a core
-    instead of that file.
+    Its file is named after its content, so a name always stands for the same bytes.
     """
-
-    in_parts = False
 
     @property
     def file_name(self) -> str:
         """The segment's only file in the folder of the index."""
-        name: str = self.make_filename(CORE_EXT if self.in_parts else self.COMPOUND_EXT)
+        name: str = self.make_filename(self.COMPOUND_EXT)
         return name
 
 
@@ -160,21 +156,18 @@ def read_columns(storage: Storage, segment: Segment) -> dict[str, memoryview]:
 
 def _segment_record(segment: Segment) -> dict[str, Any]:
     deleted = sorted(segment.deleted_docs())
-    record = {"id": segment.segid, "documents": segment.doc_count_all(), "deleted": deleted}
-    return record | ({"parts": True} if segment.in_parts else {})
+    return {"id": segment.segid, "documents": segment.doc_count_all(), "deleted": deleted}
 
 
 def _segment(record: dict[str, Any]) -> Segment:
     """The segment in a record from disk. Raises ValueError, KeyError or TypeError for an invalid record."""
     name, documents, deleted = record["id"], record["documents"], record["deleted"]
-    in_parts = record.get("parts", False)
-    is_fit = SEGMENT_ID.fullmatch(name) and type(documents) is int and 0 < documents <= MAX_DOCUMENTS
-    if not (is_fit and type(in_parts) is bool):
+    if not (SEGMENT_ID.fullmatch(name) and type(documents) is int and 0 < documents <= MAX_DOCUMENTS):
         raise ValueError("a segment record is damaged")
     if not all(type(number) is int and 0 <= number < documents for number in deleted):
         raise ValueError("a segment record is damaged")
     segment = Segment(None, INDEX_NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
-    segment.in_parts, segment.compound = in_parts, not in_parts
+    segment.compound = True
     return segment
 
 

@@ -15,14 +15,10 @@ from whoosh.index import TOC
 
 from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import Kind, ThreadId
-from bot.errors import StoreError, TipMoved
-from bot.index.protocol import DEFAULT_SIZES, PARTS_FOLDER, Fetch, IndexCorrupt, IndexDocument, Query, Sizes
-from bot.index.scoring import heaviest
-from bot.index.segment_file import encode_key
-from bot.index.whoosh.codec import FIELD_LETTERS, INDEX_NAME, SEGMENT_ID, Segment, Storage
+from bot.index.protocol import IndexCorrupt, IndexDocument, Query
+from bot.index.whoosh.codec import INDEX_NAME, SEGMENT_ID, Segment, Storage
 from bot.index.whoosh.search import IndexSearcher, Search
-from bot.index.whoosh.segment_parts import MAX_PART_BYTES, PART_NAME, IndexParts
-from bot.index.whoosh.segment_reader import SegmentReader, open_segment
+from bot.index.whoosh.segment_reader import SegmentReader
 from bot.index.whoosh.writer import SCHEMA, IndexWriter, check_vectors
 
 MAX_FILE_BYTES = 512 << 20
@@ -32,21 +28,15 @@ MAX_SEGMENTS = 64
 _TRIPLING_THRESHOLD = 4
 """Beyond this many times the wanted number, each further search triples in size, so that there are few of them."""
 
-_ABSENT_TERM = "\0"
-"""A term that no text contains: a caller that searches asks for its rarity next."""
-
-_EMPTY_QUERY = Query({}, fields={})
-
-_SEGMENT_FILE = re.compile(rf"{INDEX_NAME}_{SEGMENT_ID.pattern}\.(?:seg|core)", re.ASCII)
+_SEGMENT_FILE = re.compile(rf"{INDEX_NAME}_{SEGMENT_ID.pattern}\.seg", re.ASCII)
 _TOC_FILE = re.compile(rf"_{INDEX_NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
 
 
 class WhooshIndex:
     """An index in a folder of its own, as `bot.index.protocol.Index` describes it."""
 
-    def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes | None = None) -> None:
-        self._folder, self._sizes = folder, sizes or DEFAULT_SIZES
-        self._parts = IndexParts(folder, fetch)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._readers: list[SegmentReader] = []
         self._names: list[str] = []
         self._last_searcher: IndexSearcher | None = None
@@ -63,8 +53,7 @@ class WhooshIndex:
         if query.blend is not None and before is None:
             raise ValueError("a blend needs a moment")
         with _damage_is_corruption():
-            self._prefetch(query)
-            self._last_searcher = IndexSearcher(self._readers, before, self._parts)
+            self._last_searcher = IndexSearcher(self._readers, before)
             ranked = Search(self._last_searcher, query)
         is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(ranked.entry(number)))
         numbers = _best(ranked, limit, is_kept)
@@ -75,28 +64,24 @@ class WhooshIndex:
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
         wanted = list(terms)
         with _damage_is_corruption():
-            return self._searcher_for(wanted, before).rarity(wanted)
+            return self._searcher_at(before).rarity(wanted)
 
     def joint_frequency(
         self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
     ) -> dict[frozenset[str], int]:
         wanted = set(groups)
         with _damage_is_corruption():
-            return self._searcher_for(frozenset[str]().union(*wanted), before).joint_frequency(wanted)
+            return self._searcher_at(before).joint_frequency(wanted)
 
-    def _searcher_for(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
-        """A searcher for that moment, with the lists of these terms."""
-        self._prefetch(Query(dict.fromkeys(terms, 1.0)))
+    def _searcher_at(self, before: datetime | None) -> IndexSearcher:
         last = self._last_searcher  # most callers have just searched for these terms
-        return last if last and last.before == before else IndexSearcher(self._readers, before, self._parts)
+        return last if last and last.before == before else IndexSearcher(self._readers, before)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         found: dict[ThreadId, IndexEntry] = {}
         with _damage_is_corruption():
             places = [(key, reader, document) for key in ids for reader, document in self._find(key)]
-            wanted = {reader: [document for _, one, document in places if one is reader] for reader in self._readers}
-            self._parts.prefetch(name for reader in wanted for name in reader.needed((), wanted[reader]))
-            searcher = IndexSearcher(self._readers if places else (), None, self._parts)
+            searcher = IndexSearcher(self._readers if places else (), None)
             for key, reader, document in places:
                 entry = reader.entry(document)
                 if entry.id == key and type(entry.id) is type(key):  # `find` compares hashes of 63 bits
@@ -113,9 +98,7 @@ class WhooshIndex:
 
     def unread(self) -> list[ThreadId]:
         with _damage_is_corruption():
-            self._prefetch()
             lacking = [(reader, reader.documents(is_embedded=False)) for reader in self._readers]
-            self._parts.prefetch(name for reader, numbers in lacking for name in reader.needed((), numbers))
             entries = [reader.entry(number) for reader, numbers in lacking for number in numbers]
             return [entry.id for entry in sorted(entries, key=lambda entry: entry.created_at, reverse=True)]
 
@@ -127,7 +110,7 @@ class WhooshIndex:
             raise IndexCorrupt("its vectors have another length than those to add")
         with _damage_is_corruption():
             toc = TOC.read(Storage(str(self._folder)), INDEX_NAME, schema=SCHEMA)
-            with IndexWriter(self._folder, self._parts, self._sizes, toc) as writer:
+            with IndexWriter(self._folder, toc) as writer:
                 gone = set(remove)
                 writer.purges = bool(gone - batch.keys())
                 for reader, number in (place for key in {*batch, *gone} for place in self._find(key)):
@@ -135,11 +118,9 @@ class WhooshIndex:
                 for document in batch.values():
                     writer.add(document)
             self._open()
-            self._parts.drop(self.parts())
 
     def count(self, kind: Kind) -> int:
         with _damage_is_corruption():
-            self._prefetch()
             return sum(reader.count_of(kind) for reader in self._readers)
 
     def close(self) -> None:
@@ -162,38 +143,25 @@ class WhooshIndex:
             }:
                 raise IndexCorrupt("its files do not match its table of contents")
             for segment in segments:
-                self._readers.append(open_segment(storage, segment, self._parts))
+                self._readers.append(SegmentReader(storage, segment))
                 self._names.append(segment.segid)
             if len({reader.width for reader in self._readers} - {0}) > 1:
                 raise IndexCorrupt("its vectors differ in length")
 
     def segments(self) -> Mapping[str, SegmentReader]:
-        with _damage_is_corruption():
-            self._parts.prefetch(self.parts())
         return dict(zip(self._names, self._readers, strict=True))
 
-    def parts(self) -> set[str]:
-        return {name for reader in self._readers for name in reader.parts}
-
-    def _prefetch(self, query: Query = _EMPTY_QUERY) -> None:
-        """Fetch the numbers of all segments, and the parts that a query reads, in one exchange."""
-        parted = [reader for reader in self._readers if reader.parts]
-        terms = [*(term for _, term in heaviest(query.terms)), _ABSENT_TERM] if parted else ()
-        keys = [encode_key(FIELD_LETTERS[field], term) for field in query.fields for term in terms]
-        self._parts.prefetch(name for reader in parted for name in reader.needed(keys, (), bool(query.vector)))
-
     def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
-        self._prefetch()
         places = ((reader, reader.find(key)) for reader in self._readers)
         return [(reader, document) for reader, document in places if document is not None]
 
 
 @contextmanager
 def _damage_is_corruption() -> Iterator[None]:
-    """Turn any error while reading untrusted bytes into IndexCorrupt, except errors of the store."""
+    """Turn any error while reading untrusted bytes into IndexCorrupt."""
     try:
         yield
-    except (IndexCorrupt, StoreError, TipMoved):
+    except IndexCorrupt:
         raise
     except Exception as error:
         raise IndexCorrupt(f"{type(error).__name__}: {error}".rstrip(": ")) from error
@@ -206,20 +174,11 @@ def check_folder(folder: Path) -> None:
     tocs = 0
     with scandir(folder) as files:
         for file in files:
-            if file.name == PARTS_FOLDER and file.is_dir(follow_symlinks=False):
-                _check_parts(folder / PARTS_FOLDER)
-                continue
             is_toc = _TOC_FILE.fullmatch(file.name) is not None
             _check_file(file, is_toc or _SEGMENT_FILE.fullmatch(file.name), MAX_TOC_BYTES if is_toc else MAX_FILE_BYTES)
             tocs += is_toc
     if tocs != 1:
         raise IndexCorrupt(f"{tocs} tables of contents")
-
-
-def _check_parts(folder: Path) -> None:
-    with scandir(folder) as files:
-        for file in files:
-            _check_file(file, PART_NAME.fullmatch(file.name), MAX_PART_BYTES)
 
 
 def _check_file(file: DirEntry[str], has_our_name: object, most: int) -> None:
@@ -235,7 +194,6 @@ def _best(search: Search, count: int, is_kept: Callable[[int], bool]) -> list[in
     while True:
         with _damage_is_corruption():
             numbers = ranking.best(wanted)
-            search.prefetch_entries(numbers)
             entries = {number: search.entry(number) for number in numbers}
         kept = [number for number in numbers if is_kept(number)]
         if len(kept) > count:

@@ -18,15 +18,12 @@ from bot.index import arrays
 from bot.index.arrays import Flags, Numbers, Scores
 from bot.index.posting_lists import Postings
 from bot.index.protocol import FLOOD_THRESHOLD, TEXT, Query
-from bot.index.scoring import K1, LEVELS, heaviest, idf, least, query_shares, smoothed_idf
+from bot.index.scoring import K1, LEVELS, heaviest, least, query_shares, smoothed_idf
 from bot.index.segment_file import encode_key
 from bot.index.whoosh.codec import FIELD_LETTERS, KIND_NUMBERS
-from bot.index.whoosh.segment_parts import IndexParts
 from bot.index.whoosh.segment_reader import SegmentReader, SegmentSnapshot
 from bot.ranking.features import ORDER_FEATURES, DocumentColumns
-
-_PREFETCHED_STEPS = 3
-"""Length of chains of duplicates whose entries are prefetched; longer ones cost an exchange for each further step."""
+from bot.ranking.rarity import idf
 
 
 class TermPostings(NamedTuple):
@@ -39,9 +36,8 @@ class TermPostings(NamedTuple):
 class IndexSearcher:
     """The documents that exist for one search, numbered from the first segment to the last."""
 
-    def __init__(self, readers: Sequence[SegmentReader], before: datetime | None, parts: IndexParts) -> None:
+    def __init__(self, readers: Sequence[SegmentReader], before: datetime | None) -> None:
         self.before = before
-        self._parts = parts
         self.views = [SegmentSnapshot(reader, before) for reader in readers]
         self._has_roles = any(view.has_roles() for view in self.views)
         if before is not None:
@@ -100,28 +96,6 @@ class IndexSearcher:
         shared = ((self.views[view], [found[view].documents for found in lists]) for view in views)
         return sum(view.frequency(arrays.intersect(parts)) for view, parts in shared)
 
-    def prefetch_entries(self, numbers: Iterable[int]) -> None:
-        """Fetch the entries of these documents, and of the threads that they duplicate, in one exchange.
-
-        A caller that gets a duplicate asks for the thread at the end of the chain next.
-        """
-        if not any(view.reader.parts for view in self.views):
-            return
-        frontier = wanted = [set(documents.tolist()) for documents in self.by_view(sorted(numbers))]
-        for _ in range(_PREFETCHED_STEPS):
-            frontier = self._originals(frontier)
-            wanted = [old | new for old, new in zip(wanted, frontier, strict=True)]
-        both = zip(self.views, wanted, strict=True)
-        self._parts.prefetch(name for view, documents in both for name in view.reader.needed((), documents))
-
-    def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
-        """The documents, by view, of the threads that ``documents`` duplicate."""
-        both = list(zip(self.views, documents, strict=True))
-        targets = {
-            int(view.reader.numbers("target")[number]) for view, document_numbers in both for number in document_numbers
-        } - {0}
-        return [_positions_of(view.reader.numbers("key"), targets) if targets else set() for view, _ in both]
-
     def entry(self, number: int) -> IndexEntry:
         view = bisect_right(self.borders, number) - 1
         return self.apply_roles(self.views[view].reader.entry(number - self.borders[view]))
@@ -172,10 +146,10 @@ class Search:
         cosines = [view.reader.cosines(query.vector, view.end) for view in searcher.views] if query.vector else None
         self._cosines = None if cosines is None else arrays.join_arrays(cosines, np.float64)
         self._duplicates = self._count_duplicates()
-        self._parts, found = np.zeros(len(self._scored)), DocumentScores(self._scored, 0.0)
+        self._query_share, found = np.zeros(len(self._scored)), DocumentScores(self._scored, 0.0)
         if query.floor is not None:
-            self._parts = self._query_parts(query)
-            found = DocumentScores(np.where(self._parts >= least(query.floor), self._scored, 0.0), 0.0)
+            self._query_share = self._query_shares(query)
+            found = DocumentScores(np.where(self._query_share >= least(query.floor), self._scored, 0.0), 0.0)
         if query.blend is not None and searcher.before:
             found = self._blended(query.blend, searcher.before)
         self.ranking = found if query.kinds is None else self._of_kinds(found, query.kinds)
@@ -185,16 +159,13 @@ class Search:
             self._entries[number] = self._searcher.entry(number)
         return self._entries[number]
 
-    def prefetch_entries(self, numbers: Iterable[int]) -> None:
-        self._searcher.prefetch_entries(number for number in numbers if number not in self._entries)
-
     def hits(self, numbers: Iterable[int]) -> list[IndexHit]:
         """These documents as hits, in any order."""
         ordered = sorted(numbers)
         in_views = self._searcher.by_view(ordered)
         cosines = [None] * len(ordered) if self._cosines is None else self._cosines[ordered].tolist()
         most = self.most or 1.0
-        facts = (values[ordered].tolist() for values in (self._scored, self._duplicates, self._parts))
+        facts = (values[ordered].tolist() for values in (self._scored, self._duplicates, self._query_share))
         found_by = zip(ordered, self._terms(in_views), cosines, *facts, strict=True)
         return [
             IndexHit(self.entry(number), score, why, score / most, cosine, duplicates, part)
@@ -227,7 +198,7 @@ class Search:
             part[view.hidden] = 0.0
         return total
 
-    def _query_parts(self, query: Query) -> Scores:
+    def _query_shares(self, query: Query) -> Scores:
         """For each document, the share of the query that it contains."""
         weights = {term: -weight for weight, term in heaviest(query.terms)}
         rarity = self._searcher.rarity(weights)
@@ -275,7 +246,3 @@ class Search:
                 total += blend[feature.name] * values
         total[arrays.join_arrays([view.hidden for view in views], np.bool_)] = -inf
         return DocumentScores(total, -inf)
-
-
-def _positions_of(values: Numbers, wanted: Iterable[int]) -> set[int]:
-    return set(np.flatnonzero(np.isin(values, list(wanted))).tolist())

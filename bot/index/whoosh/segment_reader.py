@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -13,67 +12,73 @@ from bot.domain.digest import FAR_FUTURE, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.index import arrays, vectors
 from bot.index.arrays import Flags, Numbers, Scores
-from bot.index.posting_lists import Postings
+from bot.index.posting_lists import Postings, TermFile
 from bot.index.protocol import PostingItem
-from bot.index.vectors import Matrix
+from bot.index.vectors import Matrix, Squares
 from bot.index.whoosh.codec import (
     FLIP_COLUMNS,
     KIND_NUMBERS,
+    MIN_ENTRY_BYTES,
     NUMBER_COLUMNS,
+    TERMS_FILE,
     VECTOR_COLUMN,
     Segment,
     Storage,
     hash_key,
-    id_key,
     read_columns,
+    read_pieces,
+    read_rows,
+    read_vectors,
     unpack_stored,
     whole_seconds,
-)
-from bot.index.whoosh.segment_parts import (
-    Block,
-    CodedVectors,
-    IndexParts,
-    PartedSegment,
-    PlainVectors,
-    WholeSegment,
-    decode_core,
 )
 
 
 class SegmentReader:
-    """A segment of ``count`` documents, some of which are ``deleted``.
+    """A segment of ``count`` documents, some of which are ``deleted``. ``width`` is the length of its vectors, 0 if it
+    has none.
 
-    The parts listed by `needed` should be fetched, for several segments at once, before calling the other methods.
-    Whatever the bytes are, the methods return or raise an exception.
+    Whatever the bytes are, the methods return or raise an exception. Raises ValueError and others for damaged bytes.
     """
 
-    def __init__(self, stored: WholeSegment | PartedSegment, deleted: Iterable[int]) -> None:
-        self._stored = stored
-        self.count, self.deleted, self.width = stored.count, frozenset(deleted), stored.width
-        self.parts, self.needed = stored.names, stored.needed
-        self._blocks: dict[int, Block] = {}
+    def __init__(self, storage: Storage, segment: Segment) -> None:
+        self.count, self.deleted = segment.doc_count_all(), frozenset(segment.deleted_docs())
+        columns = read_columns(storage, segment)
+        pieces, ends = read_pieces(columns["entry"], self.count)
+        if len(pieces) < self.count * MIN_ENTRY_BYTES:
+            raise ValueError("there are fewer entries than documents")
+        self._pieces, self._ends = pieces, ends.data  # yields single plain numbers faster than the array
+        self._rows = {name: read_rows(columns[name], self.count) for name in NUMBER_COLUMNS}
+        if any(width != arrays.NUMBER_BYTES for _, width in self._rows.values()):
+            raise ValueError("a column is damaged")
+        self._vector_rows, self.width = read_vectors(columns, self.count)
+        self._terms = TermFile(columns[TERMS_FILE], self.count)
 
     @cached_property
     def _numbers(self) -> dict[str, Numbers]:
-        return self._stored.numbers()
+        return {name: arrays.numbers(rows) for name, (rows, _) in self._rows.items()}
 
     @cached_property
-    def _vectors(self) -> PlainVectors | CodedVectors:
-        return self._stored.vectors()
+    def _matrix(self) -> Matrix:
+        return vectors.matrix(self._vector_rows, self.width)
+
+    @cached_property
+    def _squares(self) -> Squares:
+        return vectors.squares(self._matrix)
 
     def numbers(self, column: str) -> Numbers:
         return self._numbers[column]
 
     def postings(self, key: bytes) -> Postings | None:
-        return self._stored.term_file(key).get(key)
+        return self._terms.get(key)
+
+    def items(self) -> Iterator[PostingItem]:
+        """All lists."""
+        return self._terms.items()
 
     def piece(self, document: int) -> bytes:
         """The bytes of an entry."""
-        number, place = divmod(document, self._stored.block)
-        if number not in self._blocks:
-            self._blocks[number] = self._stored.entries(number)
-        pieces, ends = self._blocks[number]
-        return bytes(pieces[ends[place - 1] if place else 0 : ends[place]])
+        return bytes(self._pieces[self._ends[document - 1] if document else 0 : self._ends[document]])
 
     def entry(self, document: int) -> IndexEntry:
         return unpack_stored(self.piece(document))
@@ -85,31 +90,26 @@ class SegmentReader:
 
     def cosines(self, vector: bytes, end: int) -> Scores:
         """How close each document below ``end`` is to a vector; 0 if they cannot be compared."""
-        return self._vectors.cosines(vector, end) if len(vector) == self.width else np.zeros(end)
+        if len(vector) != self.width:
+            return np.zeros(end)
+        return vectors.cosines(self._matrix[:end], vector, self._squares[:end])
 
     def rows(self) -> Iterator[tuple[str, Matrix]]:
         """The columns of numbers and of vectors, a row of bytes for each document."""
-        for name in NUMBER_COLUMNS:
-            yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.NUMBER_BYTES)
+        for name, (rows, width) in self._rows.items():
+            yield name, vectors.matrix(rows, width)
         if self.width:
-            yield VECTOR_COLUMN, self._vectors.matrix
+            yield VECTOR_COLUMN, self._matrix
 
     def documents(self, *, is_embedded: bool) -> list[int]:
         """The documents that a text model has read, or the others."""
         return np.flatnonzero(((self.numbers("is_embedded") != 0) == is_embedded) & ~self.hidden).tolist()
 
     def vectors(self, documents: Sequence[int]) -> list[bytes]:
-        """The vectors of these documents, as exact as they are stored; b"" for those without one."""
+        """The vectors of these documents; b"" for those without one."""
         if not self.width:
             return [b""] * len(documents)
-        return [row.tobytes() if row.any() else b"" for row in self._vectors.matrix[documents]]
-
-    def items(self) -> Iterator[PostingItem]:
-        """All lists; those of ids, which are not stored in parts, are made from the entries."""
-        for file in self._stored.term_files():
-            yield from file.items()
-        for document in range(self.count if self.parts else 0):
-            yield id_key(self.entry(document).id), [document], b"\1"
+        return [row.tobytes() if row.any() else b"" for row in self._matrix[documents]]
 
     def count_of(self, kind: Kind) -> int:
         return int((self.numbers("kind")[~self.hidden] == KIND_NUMBERS[kind]).sum())
@@ -125,15 +125,6 @@ class SegmentReader:
         found = np.zeros(self.count, np.bool_)
         found[list(self.deleted)] = True
         return found
-
-
-def open_segment(storage: Storage, segment: Segment, parts: IndexParts) -> SegmentReader:
-    """Open a segment for reading. Raises ValueError and others if it is damaged."""
-    count, deleted = segment.doc_count_all(), segment.deleted_docs()
-    if not segment.in_parts:
-        return SegmentReader(WholeSegment(read_columns(storage, segment), count), deleted)
-    core = decode_core(Path(storage.folder, segment.file_name).read_bytes(), count)
-    return SegmentReader(PartedSegment(core, parts), deleted)
 
 
 class SegmentSnapshot:
