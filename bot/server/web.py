@@ -21,7 +21,6 @@ def create_app(door: WebContext) -> Starlette:
         Route("/status.json", endpoint=pages.state),
         Route("/metrics", endpoint=pages.for_readers(pages.metrics)),
         Route("/", endpoint=pages.for_readers(pages.status)),
-        Route("/deliveries", endpoint=pages.for_readers(pages.find)),
         Route("/deliveries/{name}", endpoint=pages.for_readers(pages.delivery)),
         Route(f"{DIGESTS_PATH}/{{key}}", endpoint=pages.for_readers(pages.digest)),
         Route("/operate", endpoint=pages.operate),

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from typing import get_args
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -28,9 +28,6 @@ from bot.server.web_context import WebContext
 
 FORM_TIMEOUT = 10.0
 """Seconds for a form to arrive."""
-
-MAX_NAME_CHARS = 40
-"""Longest name of a delivery: GitHub's ids have 36 characters."""
 
 MAX_FORM_BYTES = 65_536
 """Largest form body that is read."""
@@ -73,7 +70,7 @@ class StatusRoutes:
     def status(self, request: Request, _: Role) -> Response:
         door, selection = self._door, _parse_filter(request.query_params)
         return _html_response(
-            status_page(door.inbox, self._checks.results(), door.clock(), selection, door.options.scope), has_forms=True
+            status_page(door.inbox, self._checks.results(), door.clock(), selection, door.options.scope)
         )
 
     def delivery(self, request: Request, _: Role) -> Response:
@@ -81,11 +78,6 @@ class StatusRoutes:
         details = inbox.delivery(inbox.find(request.path_params["name"]))
         name = Installations(inbox.database, inbox.now).repository(details[0].repository).name if details else ""
         return _html_response(delivery_page(details, self._door.clock(), name), 200 if details else 404)
-
-    def find(self, request: Request, _: Role) -> Response:
-        """Go to the page of the delivery that has this number, or this id at GitHub."""
-        wanted = request.query_params.get("id", "").strip()[:MAX_NAME_CHARS] or "0"
-        return RedirectResponse(f"/deliveries/{quote(wanted, safe='')}", 303, PRIVATE_HEADERS)
 
     def digest(self, request: Request, _: Role) -> Response:
         door, key = self._door, _parse_key(request.path_params["key"])

@@ -96,7 +96,7 @@ def status_page(
         ],
         "more": max(0, len(repositories) - MAX_REPOSITORIES),
     }
-    return render_page("status.html.j2", values | frame(now, has_forms=True))
+    return render_page("status.html.j2", values | frame(now))
 
 
 def server_digest_page(stored: StoredDigest | None, name: str, home: str, now: Instant) -> str:
