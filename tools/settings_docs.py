@@ -39,7 +39,7 @@ The file is YAML of at most 64 KB, without anchors, aliases and tags. Booleans a
 `yes` and `no` are plain text. If there is a mistake, the job summary names the line and the remedy:
 
 ```
-.github/precedent.yml:3: unknown setting 'references.mx'; did you mean "references.max"?
+.github/precedent.yml:3: unknown setting 'similar.mx'; did you mean "similar.max"?
 ```
 
 Until you fix it, the bot posts nothing. It keeps updating its memory with the settings that are valid; if none can be

@@ -81,7 +81,8 @@ def _format_item(item: Item, console: Console) -> list[Text]:
     lines = [head, _truncate(Text(_INDENT + " · ".join(filter(None, facts))), width)]
     if quote := quotation(item):
         words, room = _highlight(quote, item.words), max(1, width - len(_INDENT))
-        parts = [_truncate(words, room)] if item.passage else words.wrap(console, room)
+        is_passage = item.passage is not None and not item.hides
+        parts = [_truncate(words, room)] if is_passage else words.wrap(console, room)
         lines += [Text(_INDENT) + part for part in parts]
     for line in lines:
         line.rstrip()

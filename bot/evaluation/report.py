@@ -130,6 +130,8 @@ def _linked_sentence(similar: int, linked: int) -> str:
         return f"{'People' if linked else 'Nobody'} linked a thread that it showed to the issue later."
     share = f" ({percent(linked / similar)})" if similar >= MIN_COMMENTS else ""
     subject = f"{linked:,} of the {similar:,} with similar issues{share}" if linked else "None of them"
+    if linked == similar:
+        subject = f"All {similar:,} with similar issues"
     return f"{subject} {'show' if linked > 1 else 'shows'} a thread that people later linked to the issue themselves."
 
 

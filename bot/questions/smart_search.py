@@ -285,8 +285,10 @@ def _canonical(card: Card, pool: _Pool) -> _Candidate | None:
             known.update(pool.cards.cards([target]))
         return target if target in known else None
 
-    original = duplicate_chain(card.id, original_of)[-1]
-    return pool.get(known[original]) if original != card.id else None
+    chain = duplicate_chain(card.id, original_of)
+    original = known[chain[-1]]
+    is_circle = original.duplicate_of in chain
+    return pool.get(original) if len(chain) > 1 and not is_circle else None
 
 
 def _score(candidate: _Candidate, now: datetime) -> float:

@@ -338,7 +338,7 @@ def test_a_phrase_is_matched_in_titles_only_and_a_note_says_so(shared_folder: Pa
 
 def test_a_terminal_shows_the_repository_and_the_outcome(shared_folder: Path) -> None:
     output = strip_codes(show_on_terminal(shared_folder, "search", "token", "refresh", "--org", shared_folder))
-    assert output.startswith("octo-org/sdk#12  Token refresh loops behind a proxy ")
+    assert output.startswith("octo-org/sdk#12  Token refresh loops behind a proxy\n")
     assert "closed, fixed by octo-org/sdk#13 in v4.2" in output
 
 

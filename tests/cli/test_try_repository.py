@@ -43,8 +43,8 @@ def test_a_repository_is_read_and_shown(github: FakeGitHub, run_try: RunTry) -> 
     assert (result.code, github.writes) == (0, 0)
     words, address = result.out.splitlines()
     assert words == (
-        "Of the 4 newest issues, it would have shown similar ones on 0 (0.0 %). On 1 other issue, it would have shown "
-        "only what the text itself mentions. That is too little to tell how good it is in this repository."
+        "It would have commented on 1 of the 4 newest issues (25.0 %): on 0 with similar issues, on 1 only about "
+        "issues that they mention. That is too little to tell how good it is in this repository."
     )
     assert address == Path(PAGE).absolute().as_uri()
     assert result.err == (

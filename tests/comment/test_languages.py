@@ -15,7 +15,7 @@ from tests.comment.gallery import GALLERY
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "languages"
 SHOWN = ("fixed-in-a-release", "possibly-back", "reopened", "open-pull-request", "decision", "pull-requests")
-REPLIES = ("help", "ask", "limited", "refused", "others_left")
+REPLIES = ("help_writers", "ask", "limited", "refused", "others_left")
 
 
 def text_in(language: str) -> str:

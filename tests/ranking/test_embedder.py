@@ -270,7 +270,7 @@ def test_a_folder_elsewhere_is_refused(tmp_path: Path, folder: str) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace/link").symlink_to("../outside")
     (tmp_path / "workspace/circle").symlink_to("circle/deeper")
-    with pytest.raises(UserError, match=r"^semantic\.model must be a folder below the workspace or /models, not "):
+    with pytest.raises(UserError, match=r"^similar\.model must be a folder below the workspace or /models, not "):
         model_folder(folder, tmp_path / "workspace")
 
 

@@ -48,7 +48,7 @@ BUGS = (
     Bug(
         "a lost POST is repeated blindly",
         "bot/github/transport.py",
-        'pauses, kind = RETRY_DELAYS if request.verb == "GET" else (), ',
+        "pauses, kind = RETRY_DELAYS if is_read and request.repeats else (), ",
         "pauses, kind = RETRY_DELAYS, ",
     ),
     Bug(
@@ -105,7 +105,7 @@ BUGS = (
     Bug(
         "a change is owed to no comment",
         "bot/memory/staged_state.py",
-        "            if is_visible(self._cached_record(key), new[key], self.repo):\n",
+        "            if _is_visible(self._cached_record(key), new[key], self.repo):\n",
         "            if False:\n",
         first=45,
     ),
