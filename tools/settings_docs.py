@@ -2,8 +2,8 @@
 
 Settings, inputs and variables fill config.example.yml and docs/settings.md. The weights of the ranking fill a part of
 docs/evaluation.md, the parameters of the tools for agents a part of docs/agents.md, and the fields of a hit a part of
-docs/asking.md, each between two comments. The schemas of answers fill docs/schemas. The README shows the workflow of
-`precedent init`.
+docs/asking.md, each between two comments. The schemas of answers fill docs/schemas. docs/workflows.md shows the
+workflow of `precedent init`.
 """
 
 import json
@@ -160,21 +160,21 @@ def weights() -> str:
 
 
 def with_workflow(text: str) -> str:
-    """The README with the workflow that `precedent init` writes; unchanged if it shows none."""
+    """The page with the workflow that `precedent init` writes; unchanged if it shows none."""
     shown = re.compile(r"(?<=^```yaml\n)name: Precedent\n.*?(?=^```$)", re.MULTILINE | re.DOTALL)
     return shown.sub(lambda _: workflow_text(), text, count=1)
 
 
 def pages() -> dict[Path, str]:
     """The files generated from the code, whole or in part, with their correct content."""
-    evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/agents.md", ROOT / "README.md"
+    evaluation, tools, workflows = ROOT / "docs/evaluation.md", ROOT / "docs/agents.md", ROOT / "docs/workflows.md"
     asking = ROOT / "docs/asking.md"
     return {
         **{ROOT / f"docs/schemas/{name}.v1.json": text for name, text in schemas().items()},
         asking: between(asking.read_text(encoding="utf-8"), FIELDS, fields_table()),
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
-        readme: with_workflow(readme.read_text(encoding="utf-8")),
+        workflows: with_workflow(workflows.read_text(encoding="utf-8")),
         evaluation: between(evaluation.read_text(encoding="utf-8"), WEIGHTS, weights()),
         tools: between(tools.read_text(encoding="utf-8"), PARAMETERS, parameters()),
     }

@@ -1,6 +1,6 @@
 """How a command declares its options, and the options that several commands share.
 
-A command's options are the fields of a class beside its function. Each field has its type, so what the function takes
+A command's options are the fields of a class next to its function. Each field has its type, so what the function takes
 from its arguments is checked.
 """
 

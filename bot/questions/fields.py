@@ -212,7 +212,7 @@ OUTCOME = Record(
             lambda card, _: card.duplicate_of, example=12,
         ),
         Field(
-            "quote", TEXT, "the sentence that says how it ended, empty where none does",
+            "quote", TEXT, "the sentence that says how it ended, empty if there is none",
             lambda card, _: card.ending.quote[:MAX_TEXT], "the sentence that says so", "Fixed by #50 in v2.3.0.",
         ),
         Field("author", TEXT, "who wrote it", lambda card, _: card.ending.author, example="octocat"),

@@ -121,7 +121,8 @@ def test_invalid_variables_are_reported_with_the_remedy(
 def test_nothing_is_imported_while_traces_are_off() -> None:
     code = (
         "import os, sys\n"
-        "from bot.server import processes, reconcile, startup_check\n"
+        "from bot.server import processes, startup_check\n"
+        "from bot.server.work import reconcile\n"
         "processes.start_tracing(os.environ)\n"
         "assert startup_check.tracing_problem(os.environ) == ''\n"
         "print([name for name in sys.modules if name.startswith(('opentelemetry', 'google', 'bot.server.tracing'))])\n"

@@ -35,10 +35,15 @@ def test_every_page_shows_the_address_of_the_workflow() -> None:
     assert shipped_action() == f"{address()}@v1"
 
 
-def test_the_readme_shows_the_address_once_in_the_workflow_that_init_writes() -> None:
+def test_the_readme_shows_the_address_where_it_is_used_and_installed_and_a_page_the_workflow_of_init() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.count(address()) == 1
-    assert workflow_text() in readme
+    assert readme.count(address()) == 2
+    assert workflow_text() in (ROOT / "docs/workflows.md").read_text(encoding="utf-8")
+
+
+def test_the_workflow_of_the_readme_has_at_most_sixteen_lines() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.partition("```yaml\n")[2].partition("```")[0].splitlines()) <= 16
 
 
 def test_one_command_fills_in_the_address_everywhere_and_can_be_repeated(copy: Path) -> None:

@@ -80,7 +80,7 @@ def shipped_action() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowChoice:
-    """The choices in a workflow. The defaults give the workflow of the README.
+    """The choices in a workflow. The defaults give that of docs/workflows.md.
 
     ``mode`` is summary or comment; ``main`` is the default branch; ``hosted``: GitHub-hosted runners are available.
     """
@@ -226,7 +226,10 @@ def _refusal(checkout: CheckoutInfo, settings: Settings, files: list[PlannedFile
 
 
 def workflow_text(choice: WorkflowChoice | None = None) -> str:
-    """The workflow, by default the README's. UserError if the name of the default branch has invisible characters."""
+    """The workflow, by default that of docs/workflows.md.
+
+    Raises UserError if the name of the default branch has invisible characters.
+    """
     choice = choice or WorkflowChoice()
     text = _read_template("workflow.yml").replace(f"uses: {shipped_action()}\n", f"uses: {choice.action}\n")
     text = text.replace("branches: [main]", f"branches: [{_branch_pattern(choice.main)}]")

@@ -457,7 +457,7 @@ def test_deliveries_that_arrive_or_are_retried_while_runs_end_are_done_exactly_o
         for number in range(count):
             queue.inbox.put([arrival(f"{part}-{number}-{repository.text}", repository) for repository in repositories])
 
-    def retry() -> None:
+    def retry_all() -> None:
         while not stop.is_set():
             retry(queue.inbox, range(1, 4 * count + 1))
 
@@ -476,7 +476,7 @@ def test_deliveries_that_arrive_or_are_retried_while_runs_end_are_done_exactly_o
             assert inbox.end(run, results, RunReport())
 
     with ThreadPoolExecutor(5) as pool:
-        futures = [pool.submit(work, "one"), pool.submit(work, "two"), pool.submit(retry)]
+        futures = [pool.submit(work, "one"), pool.submit(work, "two"), pool.submit(retry_all)]
         try:
             for each in [pool.submit(put, part) for part in range(2)]:
                 each.result(60)
