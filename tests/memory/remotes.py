@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.memory.branch_store import BranchStore
+from bot.memory.branch_store import BranchStore, Growth
 from tests.fakes.git_http import GitServer
 
 
@@ -50,7 +50,7 @@ class HostedRepository:
         ]
 
 
-def open_store(hosted: HostedRepository, **limits: int) -> BranchStore:
+def open_store(hosted: HostedRepository, **limits: Growth) -> BranchStore:
     return BranchStore(hosted.url, "precedent", hosted.token, **limits)
 
 

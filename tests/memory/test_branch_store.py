@@ -7,6 +7,7 @@ import random
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from bot.errors import StoreError, TipMoved, UserError
 from bot.files import DiskFault
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
-from bot.memory.branch_store import CLONE_FOLDER, BranchStore, Growth
+from bot.memory.branch_store import CLONE_FOLDER, MAX_GROWTH, BranchStore, Growth
 from tests.examples import THOROUGH
 from tests.memory.contention import contend
 from tests.memory.remotes import HostedRepository, bare_repository, commit, contents, git, open_store
@@ -270,7 +271,7 @@ def test_a_commit_names_its_author_and_counts_what_was_added(hosted: HostedRepos
 @pytest.mark.slow
 def test_the_branch_is_squashed_with_a_lease_when_it_has_too_many_commits(hosted: HostedRepository) -> None:
     moves = log_moves(hosted.repository)
-    with open_store(hosted, squash_after=3) as store:
+    with open_store(hosted, limit=replace(MAX_GROWTH, commits=3)) as store:
         snapshot = store.open()
         for turn in range(8):
             snapshot = store.write(snapshot, {f"records/{turn}": b"x", "turn": b"%d" % turn}, f"turn {turn}")
@@ -283,7 +284,7 @@ def test_the_branch_is_squashed_with_a_lease_when_it_has_too_many_commits(hosted
 def test_the_branch_is_squashed_after_too_many_bytes_and_little_is_sent(hosted: HostedRepository) -> None:
     with open_store(hosted) as store:
         store.write(store.open(), {"large": random.Random(1).randbytes(500_000)}, "large")
-    with open_store(hosted, squash_bytes=500_000) as store:
+    with open_store(hosted, limit=replace(MAX_GROWTH, bytes=500_000)) as store:
         snapshot = store.open()
         hosted.mark()
         squashed = store.write(snapshot, {"small": b"1"}, "small")
@@ -297,7 +298,7 @@ def test_the_branch_is_squashed_after_too_many_bytes_and_little_is_sent(hosted: 
 @pytest.mark.slow
 def test_a_squash_that_loses_its_lease_discards_nothing(hosted: HostedRepository) -> None:
     moves = log_moves(hosted.repository)
-    with open_store(hosted, squash_after=1) as squasher, open_store(hosted) as other:
+    with open_store(hosted, limit=replace(MAX_GROWTH, commits=1)) as squasher, open_store(hosted) as other:
         old = squasher.write(squasher.open(), {"a": b"1"}, "first")
         other.write(other.open(), {"b": b"2"}, "second")
         with pytest.raises(TipMoved):
@@ -313,7 +314,7 @@ def test_if_force_pushes_are_forbidden_a_write_is_not_squashed(
     hosted: HostedRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
     git(hosted.repository, "config", "receive.denyNonFastForwards", "true")
-    with open_store(hosted, squash_after=2) as store:
+    with open_store(hosted, limit=replace(MAX_GROWTH, commits=2)) as store:
         snapshot = store.open()
         for turn in range(4):
             hosted.mark()
@@ -353,7 +354,8 @@ def test_closing_removes_a_clone_that_is_not_kept(hosted: HostedRepository, tmp_
 @pytest.mark.slow
 def test_a_kept_clone_is_reused_even_after_a_squash(hosted: HostedRepository, tmp_path: Path) -> None:
     for number in range(6):
-        with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path, squash_after=3) as store:
+        limit = replace(MAX_GROWTH, commits=3)
+        with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path, limit=limit) as store:
             base = store.open(["a"])
             assert base.read(["a"]) == ({"a": str(number - 1).encode()} if number else {})
             store.write(base, {"a": str(number).encode()}, "next")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.post import Post, PostKey, Vote
 from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
+from bot.memory.branch_store import MAX_GROWTH
 from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE_CHARS, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
 from bot.memory.merge import later_fix, merge_requests, recent
@@ -279,7 +280,7 @@ def test_foreign_files_survive_even_a_squash(stored: StoredMemory, hosted: Hoste
     }
     save(stored, requests=(ask(7, 5),))
     stored.put(dict(foreign))
-    with open_store(hosted, squash_after=1) as store:
+    with open_store(hosted, limit=replace(MAX_GROWTH, commits=1)) as store:
         for number in range(3):
             memory = Memory(store).open()
             memory.stage(Changes(records=(issue(number + 1),), requests=(ask(7, 6 + number),)))

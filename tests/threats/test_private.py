@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from bot.action.main import run
-from bot.memory.branch_store import BranchStore
+from bot.memory.branch_store import MAX_GROWTH, BranchStore
 from tests.acceptance.stage import REPOSITORY, Stage
 
 pytestmark = pytest.mark.slow
@@ -74,7 +75,8 @@ def test_a_deleted_issue_leaves_the_tip_and_with_the_next_squash_the_history(sta
     act(stage, "workflow_dispatch", run="rebuild")
     assert SECRET.encode() not in files(stage)
     assert SECRET.encode() in history(stage)
-    with BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "precedent", stage.git.token, squash_after=1) as store:
+    url, limit = f"{stage.git.url}/{REPOSITORY}.git", replace(MAX_GROWTH, commits=1)
+    with BranchStore(url, "precedent", stage.git.token, limit=limit) as store:
         store.write(store.open(), {"x": b"y"}, "Squash")
     assert SECRET.encode() not in history(stage)
 
