@@ -270,7 +270,7 @@ def _requester(api_url: str, token: str, gap: float) -> Requester:
 
 
 class _BoundedAdapter(HTTPAdapter):
-    """Reads each answer to its end, bounded in time and size. PyGithub would follow redirects and wait forever for an
+    """Reads each whole answer, bounded in time and size. PyGithub would follow redirects and wait forever for an
     answer that is not ready (202): it sees neither."""
 
     def __init__(self, seconds: float) -> None:

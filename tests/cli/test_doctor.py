@@ -82,7 +82,7 @@ def test_a_healthy_repository_has_no_problems_and_nothing_is_written(healthy: Ex
     assert problems(findings) == []
     assert exit_code(findings) == 0
     checks = [finding.check for finding in findings]
-    settings = ["settings", "workflow", "text model"]
+    settings = ["settings", "workflow", "next issue", "text model"]
     assert checks == ["repository", "rate limit", "rate limit", *settings, "branch", "manifest", "index"]
     assert {request.method for request in healthy.github.recent} == {"GET"}
     assert healthy.github.writes == 0

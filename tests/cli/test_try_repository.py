@@ -192,7 +192,7 @@ def test_the_fix_of_an_issue_is_known_after_its_repository_was_renamed(
         ("401", 2, "GH_TOKEN holds a token that is wrong or has expired (401); `export GH_TOKEN=$(gh auth token)`, or"),
         ("404", 1, "has no GraphQL API (404), which is needed to read issues"),
         ("limit200", 1, "rate limit is exhausted until"),
-        ("drop", 1, "could not be reached"),
+        ("drop", 1, "GitHub did not answer"),
         ("500", 1, "try again later"),
     ],
 )
