@@ -250,7 +250,7 @@ def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyP
     if hour.used[account] >= limit:
         return refuse("limited", f"{HOURLY_LIMIT_REACHED} (commands.searches_per_hour: {limit})", "limited")
     if request.command and not request.command.clear:
-        return refuse("unclear", "", "unclear", *_help_sentences(request, run))
+        return refuse("unclear", "", *(("unclear", *_help_sentences(request, run)) if is_untold else ()))
     if name == "help":
         return _with_text(ReplyPlan(request, name), _help_sentences(request, run), run, is_silent)
     return plan_search(request, run)

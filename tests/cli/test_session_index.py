@@ -55,6 +55,7 @@ if os.geteuid() == 0:  # no right to read and write what the modes of files forb
         os.execv(sys.executable, [sys.executable, "-c", os.environ["ASK"], "again", *sys.argv[1:]])
     del sys.argv[1]
 from bot.cli.main import main
+import bot.cli.commands.context  # its modules take a second to load, which is not what is timed
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
@@ -199,13 +200,13 @@ def test_a_healthy_index_adds_sessions_to_every_answer(machine: Machine) -> None
 @pytest.mark.slow
 def test_a_locked_index_costs_every_answer_two_seconds_and_its_sessions(machine: Machine) -> None:
     expected = machine.without_sessions()
-    before = machine.ask()
+    machine.ask()
     with locked(machine.index, "EXCLUSIVE"):
         answers = machine.ask()
     for name, answer in answers.items():
         assert answer.shown == expected[name], name
         assert answer.notes[-1:] == [f"{NOTE}{machine.index} cannot be used: database is locked; try again"], name
-        assert answer.seconds < MAX_WAIT + 1.5 + 1.5 * before[name].seconds, name
+        assert answer.seconds < MAX_WAIT + 2, name
 
 
 @pytest.mark.slow
@@ -219,7 +220,7 @@ def test_an_index_that_another_process_updates_is_read_as_it_is(machine: Machine
     for name, answer in during.items():
         assert answer.shown == before[name].shown, name
         assert reason in answer.notes, name
-        assert answer.seconds < MAX_WAIT + 1.5 + 1.5 * before[name].seconds, name
+        assert answer.seconds < MAX_WAIT + 2, name
     assert before["search"].shown != after["search"].shown
 
 

@@ -147,6 +147,7 @@ class GitHandler(BaseHTTPRequestHandler):
     def _refuse(self, status: int, text: str) -> None:
         self._discard_body()
         body = f"{text}\n".encode()
+        self._note(status, len(body))
         self.send_response(status)
         if status == 401:
             self.send_header("WWW-Authenticate", 'Basic realm="GitHub"')
@@ -155,7 +156,6 @@ class GitHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()
-        self._note(status, len(body))
 
     def _answer(self, path: str, query: str, lose: bool) -> None:
         name, service_path = _parse_path(path) or ("", "")
@@ -236,9 +236,9 @@ class GitHandler(BaseHTTPRequestHandler):
         for block in blocks:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(block), block))
             sent += len(block)
+        self._note(200, sent)  # before the end, so that no client goes on before its request is counted
         self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
-        self._note(200, sent)
 
     def _body(self) -> Iterator[bytes]:
         blocks: Iterable[bytes]
@@ -260,9 +260,9 @@ class GitHandler(BaseHTTPRequestHandler):
 
     def _break_connection(self) -> None:
         """Break off within the reply: if nothing at all had arrived, curl would silently repeat the request."""
+        self._note(0, 0)
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n")
         self.wfile.flush()
-        self._note(0, 0)
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
 

@@ -1,6 +1,7 @@
 """The index on Whoosh: which threads it finds, in which order and as of which moment, and what is on disk."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import log
 from pathlib import Path
@@ -302,3 +303,14 @@ def test_full_segments_stay_as_they_are_while_small_ones_are_merged(tmp_path: Pa
     assert first < set(index.segments())
     assert len(index.segments()) < 10
     assert len(index.search(word_query("common"))) == 32
+
+
+def test_a_search_for_pages_finds_no_other_thread(tmp_path: Path) -> None:
+    page = document("docs/a", "crash login", day=5)
+    threads = [document(number, "crash login" if number % 3 else "crash", day=1) for number in range(1, 60)]
+    index = index_of(tmp_path, [*threads, replace(page, entry=replace(page.entry, kind=Kind.PAGE))])
+    query, later = Query({"crash": 1.0, "login": 1.0}, kinds=frozenset({Kind.PAGE})), START + timedelta(days=9)
+    for page_query in (query, replace(query, blend={"text": 1.0})):
+        assert [hit.entry.id for hit in index.search(page_query, limit=5, before=later)] == ["docs/a"]
+    assert index.search(replace(query, kinds=frozenset({Kind.PULL}))) == []
+    assert index.search(replace(query, kinds=None)) == index.search(replace(query, kinds=frozenset(Kind)))

@@ -15,7 +15,7 @@ from bot.cli.options import ServerArguments, argument, flag, header_option, json
 from bot.cli.output import table
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
-from bot.server.model import Delivery, RepositoryKey, RunRow, State, moment_text
+from bot.server.model import STATES, Delivery, RepositoryKey, RunRow, State, moment_text
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class DeliveriesArguments(ServerArguments):
         type=delivery_name,
     )
     all_dead: bool = flag("replay, drop: all dead deliveries that match the filters")
-    state: State | None = option("filter: only deliveries in this state", **one_of(*get_args(State)))
+    state: State | None = option("filter: only deliveries in this state", **one_of(*STATES))
     reason: str | None = option("filter: only those whose reason contains this", type=non_empty, metavar="TEXT")
     repo: str | None = option(
         "filter: only those of this OWNER/NAME, or key as listed", type=non_empty, metavar="REPOSITORY"

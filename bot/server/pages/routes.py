@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from typing import get_args
 from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from bot.server.model import RepositoryKey, State
+from bot.server.model import STATES, RepositoryKey, State
 from bot.server.pages import metrics
 from bot.server.pages.access import Access, AccessDenied, Role
 from bot.server.pages.dead_page import DeadView, dead_page, parse_operation
@@ -159,7 +158,7 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 def _parse_filter(query: Mapping[str, str]) -> DeliveryFilter:
     """The filter in the address; invalid parts are ignored."""
-    state: State | None = next((known for known in get_args(State) if known == query.get("state")), None)
+    state: State | None = next((known for known in STATES if known == query.get("state")), None)
     return DeliveryFilter(state, _parse_key(query.get("repository", "")), _parse_number(query.get("before", "")))
 
 

@@ -298,10 +298,8 @@ class RepositoryRun:
 
     def _make_digest(self, bot: Tools, memory: Memory) -> None:
         """Make the digest again if it is due, in a run that nobody waits for."""
-        digests, repository = (
-            Digests(self.dependencies.inbox.database, self.dependencies.inbox.now),
-            self.work.repository,
-        )
+        repository = self.work.repository
+        digests = Digests(self.dependencies.inbox.database, self.dependencies.inbox.now)
         if digests.is_due(repository) and not memory.state.manifest.reading:
             self.run_log.on_stage("digest")
             request = DigestRequest(bot.now - DIGEST_PERIOD, bot.now)
