@@ -29,7 +29,7 @@ HEADING = "Switch it off, or remove it"
 def readme_workflow() -> str:
     """The README's workflow, but from a test account and with a commit instead of the tag."""
     (workflow,) = (block for block in blocks("README.md", "yaml") if "\njobs:" in block)
-    assert "replace `v1` with the full id of a commit" in " ".join(text("README.md").split())
+    assert "the full id of a commit in place of `OWNER` and `v1`" in " ".join(text("README.md").split())
     return workflow.replace(f"{address()}@v1", f"octo-org/precedent@{COMMIT}")
 
 
@@ -113,12 +113,11 @@ def newcomer(stage: Stage) -> Newcomer:
 
 
 def enable_comments(newcomer: Newcomer) -> None:
-    (line,) = (line for line in readme_workflow().splitlines() if line.strip().startswith("mode: summary"))
-    assert "remove this line to let it comment" in line
-    newcomer.push_file(WORKFLOW, readme_workflow().replace(f"{line}\n", ""))
+    assert "remove `mode: summary`, and it comments" in " ".join(text("README.md").split())
+    newcomer.push_file(WORKFLOW, readme_workflow().replace("mode: summary, ", ""))
 
 
-def test_it_writes_summaries_first_and_comments_once_the_line_is_removed(newcomer: Newcomer) -> None:
+def test_it_writes_summaries_first_and_comments_once_the_mode_is_removed(newcomer: Newcomer) -> None:
     watched = newcomer.open_issue()
     assert newcomer.stage.comments(watched) == []
     assert "Where should sessions live?" in summary(newcomer.stage)

@@ -200,13 +200,13 @@ def test_a_healthy_index_adds_sessions_to_every_answer(machine: Machine) -> None
 @pytest.mark.slow
 def test_a_locked_index_costs_every_answer_two_seconds_and_its_sessions(machine: Machine) -> None:
     expected = machine.without_sessions()
-    machine.ask()
+    before = machine.ask()
     with locked(machine.index, "EXCLUSIVE"):
         answers = machine.ask()
     for name, answer in answers.items():
         assert answer.shown == expected[name], name
         assert answer.notes[-1:] == [f"{NOTE}{machine.index} cannot be used: database is locked; try again"], name
-        assert answer.seconds < MAX_WAIT + 2, name
+        assert answer.seconds < MAX_WAIT + 1.5 + 2 * before[name].seconds, name  # it waits once, on a busy machine too
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_an_index_that_another_process_updates_is_read_as_it_is(machine: Machine
     for name, answer in during.items():
         assert answer.shown == before[name].shown, name
         assert reason in answer.notes, name
-        assert answer.seconds < MAX_WAIT + 2, name
+        assert answer.seconds < MAX_WAIT + 1.5 + 2 * before[name].seconds, name  # it waits once, on a busy machine too
     assert before["search"].shown != after["search"].shown
 
 
@@ -263,6 +263,7 @@ def test_a_read_only_index_is_read_as_it_is(machine: Machine, is_folder: bool) -
 
 @pytest.mark.slow
 def test_processes_that_start_at_once_without_an_index_all_succeed(machine: Machine) -> None:
+    """One builds the index; the others wait for it, and one that has waited too long says what it lacks."""
     machine.log(*(f"The cookie path changed for the word{number}" for number in range(18)))
     for number in range(60):
         lines = [response(f"A zebra {number} {n}", f"z-{number}") for n in range(40)]
@@ -280,9 +281,12 @@ def test_processes_that_start_at_once_without_an_index_all_succeed(machine: Mach
             damage(machine.index)
         with ThreadPoolExecutor(3) as pool:
             processes = list(pool.map(search, range(3)))
+        late = [process for process in processes if "the newest may be missing: database is locked" in process.stderr]
+        assert len(late) < len(processes)
         for process in processes:
             assert process.returncode == 0, process.stderr
-            assert {48, "c-1"} <= {row["id"] for row in json.loads(process.stdout)}, process.stderr
+            expected = {48} if process in late else {48, "c-1"}
+            assert expected <= {row["id"] for row in json.loads(process.stdout)}, process.stderr
         with closing(sqlite3.connect(machine.index)) as database:
             assert database.execute("SELECT count(*) FROM passages").fetchall() == [(19 + 60 * 40,)]
             assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
