@@ -107,7 +107,8 @@ def _is_first(thread: Thread, library: Library) -> bool:
 def decide(context: Context, settings: MentionSettings) -> Answer:
     """Speak if there is anything useful to show; a mentioned issue that is no news stands there in brief."""
     speak = settings.speak
-    told = tuple(mention for mention in context.mentioned if speak == "always" or is_worth_saying(mention))
+    named = frozenset(mention.id for mention in (*context.mentioned, *context.also_mentioned))
+    told = tuple(mention for mention in context.mentioned if speak == "always" or is_worth_saying(mention, named))
     known = tuple(brief(mention) for mention in context.mentioned if mention not in told)
     context = replace(context, mentioned=told, also_mentioned=(*known, *context.also_mentioned))
     is_reason = bool(told) and speak != "never"
@@ -116,12 +117,16 @@ def decide(context: Context, settings: MentionSettings) -> Answer:
     return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED, context.nearest)
 
 
-def is_worth_saying(mention: Mention) -> bool:
-    """Whether the thread has an ending or a decision and whoever mentions it took no part; or somebody asks for it."""
+def is_worth_saying(mention: Mention, named: frozenset[ThreadId] = frozenset()) -> bool:
+    """Whether the thread has an ending or a decision and whoever mentions it took no part; or somebody asks for it.
+
+    That a change fixed it is no news in a text that names the change too; ``named``: what the text names.
+    """
     if mention.missing or mention.is_asked or mention.is_known:
         return mention.is_asked and not mention.missing
     ending = mention.earlier.outcome if mention.earlier else mention.outcome
     is_stated = ending.kind in _STATED or (ending.kind is OutcomeKind.NOT_PLANNED and bool(ending.quote))
+    is_stated &= not (ending.change and ending.change.number in named)
     is_released = mention.merged_at is not None and mention.fix is not None and bool(mention.fix.release)
     return is_stated or is_released or bool(mention.decisions or mention.chain)
 

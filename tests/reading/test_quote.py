@@ -46,6 +46,8 @@ def test_the_sentence_that_helps_is_quoted() -> None:
         ("The cookie path changed. Clear it or upgrade.", "The cookie path changed. Clear it or upgrade."),
         ("What did you expect? We decided to keep the old name.", "We decided to keep the old name."),
         ("@octocat You need to pass the flag twice.", "You need to pass the flag twice."),
+        ("@octocat the token is registered, so it works.", "the token is registered, so it works."),
+        ("@octocat @hubot this was fixed by the new parser.", "this was fixed by the new parser."),
         ("@octocat has done some work on it, so it works.", "@octocat has done some work on it, so it works."),
         ("I looked at it for a while. Closing because nobody needs it.", None),
         ("That server is down. It is a bug in the driver, though.", None),

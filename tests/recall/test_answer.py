@@ -60,6 +60,15 @@ def test_a_mention_alone_is_worth_a_comment_if_its_ending_is_news_to_the_writer(
         assert isinstance(decide(Context((mention,)), MENTIONS), Silent), mention
 
 
+def test_a_fix_that_the_text_names_too_is_no_news_unless_its_release_is() -> None:
+    fixed = Mention(3, outcome=Outcome(OutcomeKind.FIXED, fix="#12", quote="Resolved by #12"))
+    fix = FixInfo(3, "#12", at(2), True, "abc", release="v2.3.0")
+    for change in (Mention(12, kind=Kind.PULL, merged_at=at(1)), Mention(12, missing="no record of this issue")):
+        assert isinstance(decide(Context((fixed,), (change,)), MENTIONS), Silent)
+        assert isinstance(decide(Context((replace(fixed, fix=fix, merged_at=at(1)),), (change,)), MENTIONS), Speak)
+    assert isinstance(decide(Context((fixed,), (replace(UNKNOWN, id=13),)), MENTIONS), Speak)
+
+
 def test_what_is_no_news_is_named_in_brief_in_a_comment_for_another_reason() -> None:
     known = replace(DECIDED, is_known=True)
     answer = decide(Context((known, NEWS), (UNKNOWN,), (MATCH,)), MENTIONS)

@@ -29,7 +29,11 @@ _MIN_LATE_SCORE = 3
 _STATED_BONUS = {False: 4, True: 1}
 """Added to the score of the sentence that states the ending, by whether it is only about the closing."""
 
-_SALUTATION = re.compile(r"(?:@[\w-]{1,39}\b(?:,| and)? ?){1,5}(?:[:,;\u2013\u2014-]+ |(?<= )(?=[A-Z]))")
+_SALUTATION = re.compile(
+    r"(?:@[\w-]{1,39}\b(?:,| and)? ?){1,5}(?:[:,;\u2013\u2014-]+ "
+    r"|(?<= )(?=[A-Z]|(?:the|this|that|these|those|it|its|it's|i'm|you|your|you're|we|we're|there|if|yes|no|please)\b))"
+)
+"""The names that a sentence is addressed to, before a word that no name can be the subject of."""
 
 
 def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = False) -> str:
