@@ -98,7 +98,8 @@ def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def ending_quote(hit: Hit, phrases: CommentPhrases) -> str:
     """The ending in the thread's own words, with the speaker, and the day if that is not the day of the closing."""
     outcome, ended_at = hit.outcome, _ended_at(hit)
-    shown = phrases.quote(_informative_quote(outcome.quote)) if hit.state == "closed" else ""
+    told = (_fixing_change(hit), f"#{outcome.duplicate_of or ''}")
+    shown = phrases.quote(_informative_quote(outcome.quote, told)) if hit.state == "closed" else ""
     is_same_day = outcome.at and ended_at and phrases.day(outcome.at) == phrases.day(ended_at)
     address = phrases.links.comment(hit.id, outcome.comment_id, hit.kind)
     return (
@@ -108,9 +109,9 @@ def ending_quote(hit: Hit, phrases: CommentPhrases) -> str:
     )
 
 
-def _informative_quote(quote: str) -> str:
-    """The quote, "" if it says only that the thread is closed or done."""
-    return quote.strip() if says_something(one_line(quote)) else ""
+def _informative_quote(quote: str, told: tuple[str, ...] = ()) -> str:
+    """The quote, "" if it says only that the thread is closed or done, by what is ``told`` next to it."""
+    return quote.strip() if says_something(one_line(quote), told) else ""
 
 
 def release_of(hit: Hit) -> str:

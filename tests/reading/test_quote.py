@@ -93,6 +93,24 @@ def test_a_quote_that_repeats_the_kind_says_nothing(sentence: str, *, is_informa
 
 
 @pytest.mark.parametrize(
+    ("sentence", "is_informative"),
+    [("Fixed by #57.", False), ("Closing in favor of #57", False), ("(closing as duplicate of #57 )", False),
+     ("Dupe of https://github.com/octo-org/demo/issues/57.", False), ("#57 fixed this.", False),
+     ("Fixed in 0a1b2c3d4e5f.", False), ("Fixed by #58.", True), ("Fixed in v57.", True), ("Fixed in 57 places.", True),
+     ("Fixed by #57. Clear the cache.", True), ("Fixed by the new parser in #57.", True)],
+)  # fmt: skip
+def test_a_quote_that_names_only_what_is_told_next_to_it_says_nothing(sentence: str, *, is_informative: bool) -> None:
+    assert says_something(sentence, ("#57", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567")) is is_informative
+
+
+def test_words_that_go_on_with_something_are_not_quoted_at_the_closing() -> None:
+    assert quote("And the second file should keep its name.") == ""
+    assert quote("And the second file should keep its name.", 0) == "And the second file should keep its name."
+    assert quote("But #57 keeps the name of the second file.") == "But #57 keeps the name of the second file."
+    assert quote("It keeps its name now.") == "It keeps its name now."
+
+
+@pytest.mark.parametrize(
     ("sentence", "quote"),
     [
         ("已在开发分支修复这个问题，例子如下：", "已在开发分支修复这个问题"),

@@ -36,6 +36,16 @@ _SALUTATION = re.compile(
 """The names that a sentence is addressed to, before a word that no name can be the subject of."""
 
 
+_TOLD_REFERENCE = re.compile(
+    r"(?:(?:as|by|in|of|to|via|with|favou?r|commit|pull request|pr|issue) ){0,3}"
+    r"((?:https?://\S{1,200}/)?[#/]?\b[0-9a-f]{1,40}\b)",
+    re.ASCII | re.IGNORECASE,
+)
+"""A number or a commit's id, with the words before it that only lead to it."""
+
+_MIN_SHA_CHARS = 7
+
+
 def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = False) -> str:
     """The remedy if there is one, otherwise the conclusion, with the sentence that belongs to it.
 
@@ -61,6 +71,8 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
         return ""
     at = scores.index(best)
     pair = _with_neighbour(texts, scores, at, is_remedy=at != stated and has_phrase("remedy", texts[at]))
+    if stated is None and has_phrase("joining", pair) and not has_phrase("named", pair):
+        return ""  # "And …" goes on with something that is not quoted; "It works now." is about the thread
     return cut_at_edge(pair.rstrip("，；、"), MAX_QUOTE_CHARS)
 
 
@@ -70,9 +82,18 @@ def _without_introduction(sentence: str) -> str:
     return sentence[:edge] if edge > 0 and has_phrase("introduction", sentence[edge:]) else sentence
 
 
-def says_something(quote: str) -> bool:
-    """Whether a quote says more than "closed" or "done", which the outcome shown next to it already says."""
-    return bool(quote) and not (has_phrase("bare_closing", quote) or has_phrase("only_done", quote))
+def says_something(quote: str, told: tuple[str, ...] = ()) -> bool:
+    """Whether a quote says more than "closed" or "done", which the outcome shown next to it already says.
+
+    ``told``: references (``#12``, a commit's id) that are shown there too, so that "fixed by #12" is no news.
+    """
+    rest = _TOLD_REFERENCE.sub(lambda found: " " if _is_told(found[1], told) else found[0], quote) if told else quote
+    return bool(rest.strip()) and not (has_phrase("bare_closing", rest) or has_phrase("only_done", rest))
+
+
+def _is_told(reference: str, told: tuple[str, ...]) -> bool:
+    name = reference.rpartition("/")[2].lstrip("#").lower()
+    return any(name == known.lstrip("#") or (len(name) >= _MIN_SHA_CHARS and known.startswith(name)) for known in told)
 
 
 def _lacks_context(sentences: tuple[str, ...], scores: list[int], at: int) -> bool:
