@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -98,7 +98,7 @@ def _unsafe(name: str, text: str) -> str:
     if _GITHUB_KEYWORD.match(text):
         return "GitHub might act on these words as if a person had said them; use other words"
     plain = _BOLD.sub(r"\1", text) if name.startswith("ended_") else text
-    for sample in _SAMPLES:
+    for sample in filter(None, _SAMPLES) if name == "label" else _SAMPLES:  # a label is never empty
         # a day at the start of a line ("3. Mai") is escaped
         line = f"{'x ' if name == 'day' else ''}{PLACEHOLDER.sub(sample, plain)}"
         for end in _SUFFIXES:
@@ -173,6 +173,20 @@ class Words:
         """The text of this name, filled with ``values``. Raises KeyError for an unknown name or a missing value."""
         return PLACEHOLDER.sub(lambda match: values[match[1]], self.texts[name])
 
+    def join(self, parts: Iterable[str]) -> str:
+        """The parts that are not empty, as a list in one line."""
+        return self.comma.join(filter(None, parts))
+
+    @property
+    def comma(self) -> str:
+        """What stands between the parts of a list."""
+        return self.say("list", first="", second="")
+
+    @property
+    def colon(self) -> str:
+        """What stands after a label."""
+        return self.say("label", what="", value="").rstrip()
+
     def count(self, name: str, number: int, **values: str) -> str:
         """``1 comment``, ``1,204 comments``: the text ``NAME_one``, ``NAME_other`` or another form of the language."""
         return self.say(f"{name}_{plural_form(number, self.language)}", count=self.number(number), **values)
@@ -234,12 +248,12 @@ class Words:
             return self.say("controls_off", off=COMMAND_SYNTAX["off"])
         wrong = COMMAND_SYNTAX["wrong"].replace("#N", first)
         if others:
-            wrong = self.say("or_numbers", command=wrong, numbers=", ".join(others[:MAX_NUMBERS]))
+            wrong = self.say("or_numbers", command=wrong, numbers=self.join(others[:MAX_NUMBERS]))
         return self.say("controls", wrong=wrong, off=COMMAND_SYNTAX["off"])
 
     def fixed_texts(self) -> dict[str, str]:
         """The texts that templates find under ``words`` in every comment."""
-        return {name: self.texts[name] for name in TEMPLATE_TEXTS}
+        return {name: self.texts[name] for name in TEMPLATE_TEXTS} | {"comma": self.comma, "colon": self.colon}
 
 
 def day(moment: datetime) -> str:

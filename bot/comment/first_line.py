@@ -17,6 +17,7 @@ from bot.domain.roles import PARTICIPANT, role_word
 from bot.domain.thread import OutcomeKind
 
 NEAR_SIMILARITY = 0.85
+SAME_ERROR = "same error "
 CUT = "…"
 """Stands for the words of an error that differ."""
 
@@ -40,7 +41,11 @@ def first_line(context: Context, phrases: CommentPhrases) -> str:
         return ""
     if nearest.state == "closed":
         return _of_ending(nearest, phrases)
-    return phrases.words.say("first_open", thread=phrases.link_label(nearest.id, nearest.kind))
+    # Whoever pastes an error may be writing about something else, such as the trace below it.
+    is_whole = nearest.why[:1] in (("same text",), ("same title",))
+    has_error = any(reason.startswith(SAME_ERROR) for reason in nearest.why)
+    name = "first_open_error" if has_error and not is_whole else "first_open"
+    return phrases.words.say(name, thread=phrases.link_label(nearest.id, nearest.kind))
 
 
 def _is_near(match: Match) -> bool:

@@ -222,7 +222,7 @@ _TWO_NAMES = re.compile(r"(`[^`]{1,400}`) and (`[^`]{1,400}`)")
 
 def why(reasons: tuple[str, ...], phrases: CommentPhrases) -> str:
     """At most four reasons, separated by commas."""
-    return ", ".join(filter(None, (_reason(reason, phrases) for reason in reasons[:MAX_REASONS])))
+    return phrases.words.join(_reason(reason, phrases) for reason in reasons[:MAX_REASONS])
 
 
 def _reason(reason: str, phrases: CommentPhrases) -> str:
@@ -326,7 +326,7 @@ class CommentPhrases:
         return f" ({self.link_title(signed, address)})"
 
     def files(self, paths: tuple[str, ...]) -> str:
-        return ", ".join(filter(None, (code_span(path, PATH_CHARS) for path in paths)))
+        return self.words.join(code_span(path, PATH_CHARS) for path in paths)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ def _seen_before(match: Match, phrases: CommentPhrases, first: str) -> Item:
 def _open_now(match: Match, phrases: CommentPhrases) -> Item:
     comments = max(match.turn_count - 1, 0)
     count = phrases.words.count("comments", comments) if comments else phrases.words.texts["comments_none"]
-    facts = [f"{phrases.words.age(match.created_at, phrases.now)}, {count}", reopening(match, phrases)]
+    facts = [phrases.words.join((phrases.words.age(match.created_at, phrases.now), count)), reopening(match, phrases)]
     link = phrases.numbered(match.id, match.kind)
     return _item(link=link, open_pull=open_pull(match, phrases), facts=facts, why=why(match.why, phrases))
 
@@ -170,7 +170,7 @@ def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) ->
 def _chain(mention: Mention, phrases: CommentPhrases) -> str:
     if not mention.chain:
         return ""
-    threads = ", ".join(phrases.link_label(thread) for thread in mention.chain)
+    threads = phrases.words.join(phrases.link_label(thread) for thread in mention.chain)
     return phrases.words.count("chain", len(mention.chain), threads=threads)
 
 
@@ -182,10 +182,8 @@ def _decision(decision: Decision, mention: Mention, phrases: CommentPhrases) -> 
     )
     if not (decision.superseded_by and quote):
         return f"{quote}{attribution}{_proposal_note(decision, mention, phrases)}"
-    return (
-        f"~~{quote}~~{attribution}, "
-        f"{phrases.words.say('superseded', later=_superseder(decision.superseded_by, mention, phrases))}"
-    )
+    later = phrases.words.say("superseded", later=_superseder(decision.superseded_by, mention, phrases))
+    return phrases.words.join((f"~~{quote}~~{attribution}", later))
 
 
 def _proposal_note(decision: Decision, mention: Mention, phrases: CommentPhrases) -> str:
@@ -195,7 +193,8 @@ def _proposal_note(decision: Decision, mention: Mention, phrases: CommentPhrases
     known = (mention.outcome.fix, mention.fix.change if mention.fix else None)
     change = change_link(decision.done_in, mention, phrases) if decision.done_in in known else ""
     words = phrases.words
-    return f", {words.say('proposed_done_in', change=change)}" if change else f", {words.texts['proposed_done']}"
+    note = words.say("proposed_done_in", change=change) if change else words.texts["proposed_done"]
+    return words.comma + note
 
 
 def _superseder(ref: str, mention: Mention, phrases: CommentPhrases) -> str:

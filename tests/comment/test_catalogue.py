@@ -105,8 +105,11 @@ def test_every_text_is_used() -> None:
     texts = RecordingTexts(dict(ENGLISH.texts))
     words = Words(texts)
     for context in CONTEXTS:
+        with_errors = tuple(replace(match, why=("same error `E1: a`",)) for match in context.open_now)
         for links in (GITHUB, CommentLinks()):
             view_of(context, links, NOW, words)
+            view_of(replace(context, open_now=with_errors), links, NOW, words)
+    assert (words.comma, words.colon) == (", ", ":")
     for searched, shown in ((0, ()), (1, ()), (2, ()), (2, (7, 8))):
         words.footer(searched, shown, commands=searched > 1)
     for off in (True, False):
@@ -218,6 +221,7 @@ def test_the_words_of_a_language_are_complete_and_pass_the_same_checks(language:
 SAME_IN_ENGLISH = {
     "thousands", "in_repository", "in_brief", "numbered", "who_when", "who_role", "quote", "dated", "closed_by",
     "or_numbers", "as_of", "issue", "pull_request", "discussion", "commit", "and", "day", "maintainer", "contributor",
+    "list", "label",
 }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_other_endings_are_told_in_the_words_of_those_who_know() -> None:
 
 def test_only_the_nearest_issue_counts_and_an_open_one_says_that_it_is_open() -> None:
     fixed, unknown = closed_match(FIXED, fix=FIX), closed_match(Outcome(), similarity=0.81)
-    near = replace(OPEN, why=("same error `E42`",))
+    near = replace(OPEN, why=("same title", "same error `E42`"))
     assert line_of(Context(seen_before=(unknown, fixed))) == ""
     assert line_of(Context((MENTION,), open_now=(near,))) == "Likely the same as issue 8, which is still open."
     assert line_of(Context(seen_before=(fixed,), open_now=(replace(near, similarity=0.9),))).startswith(
@@ -66,6 +66,14 @@ def test_only_the_nearest_issue_counts_and_an_open_one_says_that_it_is_open() ->
 def test_what_has_only_words_or_names_in_common_is_not_called_the_same() -> None:
     cases = {("both speak of a, b",): False, ("both name `a` and `b`",): False, ("same error `a … b`",): False}
     cases |= {("same text",): True, ("same title", "both speak of a, b"): True, ("same file `a.py`",): True}
+    cases |= {("same error `E1: a`",): True}
     for why, is_told in cases.items():
         assert bool(line_of(Context(open_now=(replace(OPEN, why=why, similarity=0.8),)))) is is_told, why
     assert line_of(Context(open_now=(replace(OPEN, why=("both speak of a, b",), similarity=0.9),)))
+
+
+def test_the_same_error_with_other_titles_is_not_called_the_same_issue() -> None:
+    whys = {("same error `E1: a`", "same file `a.py`"): "Same error as in", ("same text", "same error `E1: a`"): "Likely"}
+    whys |= {("same title", "same error `E1: a`"): "Likely", ("same file `a.py`",): "Likely"}
+    for why, beginning in whys.items():
+        assert line_of(Context(open_now=(replace(OPEN, why=why),))).startswith(beginning), why
