@@ -90,9 +90,10 @@ def _open_repository(options: MemoryOptions) -> LocalMemory:
     cache = cache_folder() / "repositories" / cache_name(f"{remote.url} {branch}")
     note = _last_fetch_note(cache)
     if not options.offline and (options.refresh or _fetch_age(cache) > FETCH_INTERVAL):
-        from bot.local_cache.sync import fill_from_branch
+        from bot.local_cache.sync import Checkout, fill_from_branch
 
-        note = fill_from_branch(remote.url, branch, cache, options.progress)
+        checkout = Checkout(top, remote.name) if top and remote.name and not options.repo else None
+        note = fill_from_branch(remote.url, branch, cache, options.progress, checkout)
     cards = _existing_cache(cache / CACHE_FILE)
     if cards is None:
         missing = note or f"the memory of {remote.url} was never fetched here: leave out --offline once"

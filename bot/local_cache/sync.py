@@ -47,35 +47,56 @@ def fill_from_store(
         return _fill(path, memory, now, progress)
 
 
-def fill_from_branch(url: str, branch: str, cache: Path, progress: ProgressBar = no_progress) -> str:
+class Checkout(NamedTuple):
+    """A checkout on this machine, and the name of the remote whose branches it has fetched."""
+
+    top: Path
+    remote: str
+
+
+def fill_from_branch(
+    url: str, branch: str, cache: Path, progress: ProgressBar = no_progress, checkout: Checkout | None = None
+) -> str:
     """Fetch the branch and update the file in ``cache``. Returns a note for the user, or "".
 
-    If the remote cannot be reached, the cache stays as it is, and the note says so.
+    If the remote cannot be reached, the cache stays as it is, and the note says so. If there is none yet, the branch is
+    read from the ``checkout`` of that repository: the user's own fetches may have a password that ours must not use.
     """
     with lock_folder(cache):
         try:
-            fetch_note = _fetch(url, branch, cache, progress)
+            fetch_note = _fetch(OwnRemote(url), branch, cache, progress)
         except ForeignFormat:
             raise  # the old cache would hide that this version is too old
         except StoreError as error:
-            if not (cache / CACHE_FILE).exists():
-                if isinstance(error, GitError):
-                    return f"the memory could not be fetched: {error}"
-                raise
             fetch_note = f"Using the memory as last fetched: {error}"
+            if not (cache / CACHE_FILE).exists():
+                if not isinstance(error, GitError):
+                    raise
+                if checkout is None or not _fetch_from(checkout, branch, cache, progress):
+                    return f"the memory could not be fetched: {error}"
+                fetch_note = f"Using the memory as this checkout last fetched it: {error}"
         with on_disk(f"write in {cache}"):
             (cache / FETCHED_FILE).write_text(fetch_note, encoding="utf-8", errors="replace")
         return fetch_note
 
 
-def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
-    with closing(CachedBranch(OwnRemote(url), branch, cache, fetches=True)) as store:
+def _fetch_from(checkout: Checkout, branch: str, cache: Path, progress: ProgressBar) -> bool:
+    """Whether the checkout has the branch of its remote, and it could be read."""
+    try:
+        _fetch(OwnRemote(str(checkout.top)), branch, cache, progress, tracked_by=checkout.remote)
+    except (StoreError, UserError):
+        return False
+    return (cache / CACHE_FILE).exists()
+
+
+def _fetch(remote: OwnRemote, branch: str, cache: Path, progress: ProgressBar, tracked_by: str = "") -> str:
+    with closing(CachedBranch(remote, branch, cache, fetches=True, tracked_by=tracked_by)) as store:
         with progress("Fetching the memory", None):
             snapshot = store.open()
         if not snapshot.revision:
             (cache / CACHE_FILE).unlink(missing_ok=True)
             return (
-                f"there is no branch {branch!r} at {url}: the Action creates it on its first run"
+                f"there is no branch {branch!r} at {remote.url}: the Action creates it on its first run"
                 " (docs/getting-started.md); to use a folder instead, give --store"
             )
         database = open_database(cache / CACHE_FILE, CARDS_SCHEMA)

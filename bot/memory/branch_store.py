@@ -391,14 +391,17 @@ _FRESH_CLONE = "fresh.git"
 class CachedBranch(BranchStore):
     """The tip of a branch in the folder ``keep``; with ``fetches`` False, as last fetched.
 
+    ``tracked_by``: the remote whose branch it is if ``remote`` is a checkout, which has it as it last fetched it.
     Callers hold `lock_folder` while one is open.
     """
 
-    def __init__(self, remote: OwnRemote, branch: str, keep: Path, *, fetches: bool) -> None:
+    def __init__(self, remote: OwnRemote, branch: str, keep: Path, *, fetches: bool, tracked_by: str = "") -> None:
         if fetches and len(list((keep / CLONE_FOLDER / "objects" / "pack").glob("*.pack"))) > _MAX_PACKS:
             shutil.rmtree(keep / CLONE_FOLDER, ignore_errors=True)
         super().__init__(remote, branch, keep=keep)
         self._fetches, self._remote, self._clone = fetches, remote, keep / CLONE_FOLDER
+        if tracked_by:
+            self._ref = f"refs/remotes/{checked_branch(tracked_by)}/{branch}"
 
     def _may_be_damage(self, _: GitError) -> bool:
         """Assume damage: only another clone shows whether this one was damaged or the remote failed."""

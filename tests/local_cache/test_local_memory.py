@@ -337,6 +337,22 @@ def test_the_users_own_credentials_are_used(served: HostedRepository, tmp_path: 
         assert (local_memory.local_cache.size, local_memory.missing) == (1, "")
 
 
+def test_what_the_users_git_has_fetched_is_used_if_ours_may_not_fetch(served: HostedRepository, tmp_path: Path) -> None:
+    """A password in the address of a remote is the user's, and ours must not use it."""
+    checkout = tmp_path / "mine"
+    git(bare_repository(checkout / ".git"), "config", "remote.upstream.url", served.url)
+    url = served.url.replace("://", f"://x-access-token:{served.token}@")
+    git(checkout / ".git", "fetch", "-q", url, "refs/heads/precedent:refs/remotes/upstream/precedent")
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert (local_memory.local_cache.size, local_memory.missing) == (1, "")
+        assert local_memory.note.startswith("Using the memory as this checkout last fetched it: ")
+    with open_memory(MemoryOptions(checkout, repo="octocat/other")) as local_memory:
+        assert local_memory.missing
+    set_credential_helper(tmp_path, served)
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        assert (local_memory.local_cache.size, local_memory.note) == (1, "")
+
+
 def test_no_program_from_the_settings_of_a_checkout_is_run(served: HostedRepository, tmp_path: Path) -> None:
     checkout, trace = tmp_path / "theirs", tmp_path / "trace"
     git(bare_repository(checkout / ".git"), "config", "remote.origin.url", served.url)

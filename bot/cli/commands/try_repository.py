@@ -266,7 +266,8 @@ def _announce(glimpse: RepositoryPreview) -> None:
 
 
 def _explain_error(error: ForgeError, site: RepositorySite, variable: str) -> PrecedentError:
-    name, cause, remedy = site.repository, error.cause, f"try again later: {KEPT_NOTE}"
+    own_server = ", or name your own server with --server URL" if site.server_url == GITHUB else ""
+    name, cause, remedy = site.repository, error.cause, f"try again later ({KEPT_NOTE}){own_server}"
     match error:
         case RateLimited():
             when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
