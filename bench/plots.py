@@ -11,7 +11,8 @@ from html import escape
 from typing import Any
 
 from bench.figures import Curve, Result, results_of, shown
-from bot.evaluation.plots import bar, curve, line, number, text
+from bot.comment.svg import bar, curve, line, text
+from bot.evaluation.plots import number
 
 WIDTH = 720
 LEFT, RIGHT = 16, 150

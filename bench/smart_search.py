@@ -29,8 +29,7 @@ from bench.archives import ROOT
 from bot.domain.card import Worktree, WorktreeCommit
 from bot.domain.thread import Kind, Thread
 from bot.domain.thread_json import thread_from_archive
-from bot.questions.requests import SmartSearch, WorkRequest
-from bot.questions.smart_search import smart
+from bot.questions.requests import WorkRequest
 from bot.questions.work import find_for_work
 from bot.ranking.fit import paired_interval
 from bot.reading.analyzer import FOREIGN_STOP_WORDS, terms
@@ -102,14 +101,15 @@ def plain(case: Case, shelf: InMemoryCards) -> list[object]:
 
 
 def by_smart(case: Case, shelf: InMemoryCards) -> list[object]:
-    return [hit.card.id for hit in smart(SmartSearch("", case.checkout, case.moment), shelf).hits]
+    request = WorkRequest(case.checkout, case.moment, is_search=True)
+    return [hit.card.id for hit in find_for_work(request, shelf).threads]
 
 
 def by_what(case: Case, shelf: InMemoryCards) -> list[object]:
     """Related threads, then open tasks near the work."""
     work = find_for_work(WorkRequest(case.checkout, case.moment), shelf)
     tasks = work.tasks if work.has_near_tasks else ()
-    return list(dict.fromkeys(hit.card.id for hit in (*work.related, *tasks)))
+    return list(dict.fromkeys(hit.card.id for hit in (*work.threads, *tasks)))
 
 
 METHODS: dict[str, Callable[[Case, InMemoryCards], list[object]]] = {"plain": plain, "ss": by_smart, "what": by_what}

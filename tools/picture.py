@@ -20,10 +20,10 @@ from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 from bot.domain.changes import Changes
-from bot.evaluation.digest_page import render_digest
 from bot.evaluation.report import render_report
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
+from bot.questions.digest_views import report_page
 from bot.server.pages.health import readiness_checks
 from bot.server.pages.status_page import status_page
 from bot.sources.archive_file import read_archive
@@ -85,7 +85,7 @@ def report(_: Path) -> dict[str, str]:
 def digest(folder: Path) -> dict[str, str]:
     """The digest of an invented memory."""
     maintainer_report = digest_samples.report(digest_samples.create_memory(folder))
-    return {"digest": render_digest(maintainer_report, digest_samples.HOME)}
+    return {"digest": report_page(maintainer_report, digest_samples.HOME)}
 
 
 def status(_: Path) -> dict[str, str]:

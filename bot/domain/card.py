@@ -224,10 +224,10 @@ class SessionOutline(NamedTuple):
 
 
 class SessionHit(NamedTuple):
-    """A session that a search of all kinds found, and its best message."""
+    """A session that was found with threads, and its best or newest message; None if only the session was sought."""
 
     outline: SessionOutline
-    passage: SessionPassage
+    passage: SessionPassage | None = None
 
 
 Item = TypeVar("Item")
@@ -239,6 +239,11 @@ _MAX_TEXT = 4_000
 _MAX_NAME = 200
 _KINDS = {kind.value: kind for kind in Kind}
 _OUTCOMES = {kind.value: kind for kind in OutcomeKind}
+
+
+def id_order(key: CardId) -> tuple[bool, CardId]:
+    """Sorts ids: numbers come before texts."""
+    return isinstance(key, str), key
 
 
 def name_of(key: CardId) -> str:

@@ -137,6 +137,11 @@ class Thread:
     def is_closed(self) -> bool:
         return self.state == "closed"
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The opening text, then the comments."""
+        return Message(self.author, self.role, self.created_at, self.body, is_bot=self.is_bot), *self.comments
+
     def is_merge_bot(self, login: str) -> bool:
         """Whether this account closes threads by merging fixes. Its own threads it may close for any reason."""
         return login in (*MERGE_BOTS, *self.merge_bots) and login != self.author

@@ -13,7 +13,7 @@ from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, past_library
 from bot.evaluation.results import Progress
 from bot.ranking.features import MODEL, ORDER_FEATURES
-from bot.ranking.order import Candidate, RankedCandidates
+from bot.ranking.order import Candidate
 from bot.ranking.weights import ORDER_NAMES, RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced_numbers
 from bot.recall.similar import find_candidates
@@ -78,9 +78,9 @@ def evaluate(
                 learned, learned_at = own_ranking(own_examples, shipped(), moment), moment
             library = past.with_ranking((trial.rankings or {}).get(thread.id, learned)).with_window(trial.window)
             if thread.id in relevant:
-                result, ranked = _rank_query(thread, relevant[thread.id], library)
+                result, found = _rank_query(thread, relevant[thread.id], library, thread.created_at)
                 results.append(result)
-                examples += _as_list(make_example(ranked, relevant[thread.id], thread.created_at))
+                examples += found
                 tick(1)
             if thread.id in learnable:
                 own_examples += _duplicate_example(thread, library, links)
@@ -130,33 +130,31 @@ def cross_validate(
     fold_at: dict[datetime, int] = {}  # queries of one moment share a fold: only their moments tell examples apart
     for number, query in enumerate(ordered):
         fold_at.setdefault(created[query.id], number * folds // len(ordered))
-    held_out = [frozenset(query.id for query in ordered if fold_at[created[query.id]] == fold) for fold in range(folds)]
+    fold_of = {query: fold_at[created[query.id]] for query in ordered}
     rankings = [UNTRAINED] * folds
     for _ in range(FIT_ROUNDS):
-        fold_examples = _fold_examples(history, ordered, rankings, held_out, window)
+        fold_examples = _fold_examples(history, fold_of, rankings, window)
         rankings = [fit_ranking(examples, None, 1.0, names) for examples in fold_examples]
-    trial = Trial({query.id: rankings[fold_at[created[query.id]]] for query in ordered}, window)
+    trial = Trial({query.id: rankings[fold] for query, fold in fold_of.items()}, window)
     return evaluate(history, ordered, trial, tick)[0]
 
 
 def _fold_examples(
     history: ReplayHistory,
-    queries: Sequence[EvaluationQuery],
+    fold_of: Mapping[EvaluationQuery, int],
     rankings: Sequence[RankingModels],
-    held_out: Sequence[frozenset[ThreadId]],
     window: timedelta | None,
 ) -> list[list[Example]]:
     """For each fold, the examples of the queries outside it, among the candidates that its ranking picks."""
-    relevant = {query.id: query.relevant for query in queries}
-    queried = [thread for thread in history.threads if thread.id in relevant]
+    queries = {query.id: (query, fold) for query, fold in fold_of.items()}
     examples: list[list[Example]] = [[] for _ in rankings]
     with past_library(history) as past:
         libraries = [past.with_ranking(ranking).with_window(window) for ranking in rankings]
-        for thread in queried:
+        for thread in (thread for thread in history.threads if thread.id in queries):
+            query, own_fold = queries[thread.id]
             for fold, library in enumerate(libraries):
-                if thread.id not in held_out[fold]:
-                    ranked = _rank_query(thread, relevant[thread.id], library)[1]
-                    examples[fold] += _as_list(make_example(ranked, relevant[thread.id], thread.created_at))
+                if fold != own_fold:
+                    examples[fold] += _rank_query(thread, query.relevant, library, thread.created_at)[1]
     return examples
 
 
@@ -179,13 +177,17 @@ def _citation(key: ThreadId) -> str:
 
 
 def _rank_query(
-    thread: Thread, relevant: frozenset[ThreadId], past: PastLibrary
-) -> tuple[EvaluationResult, RankedCandidates]:
+    thread: Thread, relevant: frozenset[ThreadId], past: PastLibrary, known_at: datetime
+) -> tuple[EvaluationResult, list[Example]]:
+    """The result of a query, and the example that it gives; none if no candidate is relevant."""
     query = mask_citations(thread, relevant)
     started = perf_counter()
-    ranked = find_candidates(query, past, thread.created_at, referenced_numbers(query, RepositoryAddress()))
+    mentioned = referenced_numbers(query, RepositoryAddress())
+    candidates = find_candidates(query, past, thread.created_at, mentioned).candidates
     ms = 1000 * (perf_counter() - started)
-    return EvaluationResult(thread.id, rank_of(relevant, ranked.candidates), ms), ranked
+    right = tuple(candidate.is_any_of(relevant) for candidate in candidates)
+    examples = [Example(tuple(each.features for each in candidates), right, known_at)] if any(right) else []
+    return EvaluationResult(thread.id, rank_of(relevant, candidates), ms), examples
 
 
 def rank_of(relevant: frozenset[ThreadId], candidates: Iterable[Candidate]) -> int | None:
@@ -213,12 +215,7 @@ def _duplicate_example(thread: Thread, past: PastLibrary, links: LinkLabels) -> 
     if known_at is None:
         return []
     right = links.known_at(known_at + timedelta(microseconds=1)).relations(thread).duplicates
-    _, ranked = _rank_query(thread, right, past)
-    return _as_list(make_example(ranked, right, known_at))
-
-
-def _as_list(example: Example | None) -> list[Example]:
-    return [example] if example else []
+    return _rank_query(thread, right, past, known_at)[1]
 
 
 MIN_EXAMPLES = 100
@@ -238,12 +235,6 @@ class Example:
     features: tuple[Mapping[str, float], ...]
     right: tuple[bool, ...]
     known_at: datetime
-
-
-def make_example(ranked: RankedCandidates, right: frozenset[ThreadId], known_at: datetime) -> Example | None:
-    """The example that a ranked query gives; None when no candidate is right."""
-    is_right = tuple(candidate.is_any_of(right) for candidate in ranked.candidates)
-    return Example(tuple(c.features for c in ranked.candidates), is_right, known_at) if any(is_right) else None
 
 
 def fit_ranking(
@@ -279,12 +270,8 @@ def _fit_weights(
 ) -> RankingWeights:
     from bot.ranking.fit import fit_order
 
-    fitted = [name for name in names if any(name in make_example.features[0] for make_example in examples)]
-    order = fit_order(
-        [(make_example.features, make_example.right) for make_example in examples],
-        fitted,
-        prior=model.order,
-        strength=strength,
-    )
+    fitted = [name for name in names if any(name in example.features[0] for example in examples)]
+    cases = [(example.features, example.right) for example in examples]
+    order = fit_order(cases, fitted, prior=model.order, strength=strength)
     unchanged = {name: weight for name, weight in model.order.items() if name not in fitted}
     return RankingWeights({**unchanged, **order}, model.confidence, model.intercept, model.cut)

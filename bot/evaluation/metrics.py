@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
 from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
 from bot.ranking.fit import mean_interval, paired_interval
@@ -178,7 +179,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return sorted(values)[max(1, math.ceil(share * len(values))) - 1] if values else None
 
 
-def summary(backtest: Backtest) -> dict[str, object]:
+def summary(backtest: Backtest) -> dict[str, Any]:
     """The figures of a replay, ready for JSON; None for what these threads cannot show.
 
     ``n``: threads replayed of ``wanted``; ``threads``: the size of the memory. ``commented``: threads with a comment of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bot.comment.catalogue import count, day
 from bot.comment.clean_text import truncate
@@ -16,6 +16,7 @@ from bot.evaluation.calibrate import MIN_COMMENTS
 from bot.evaluation.metrics import calibration_bins, hits_of, precision_coverage, share_interval, summary
 from bot.evaluation.plots import Plot, milliseconds, number, percent
 from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
+from bot.questions.addresses import citation
 
 GRADES = {
     Grade.SUCCESS: ("Duplicate shown", "people later marked the issue as a duplicate of a thread that was shown"),
@@ -93,8 +94,8 @@ def _subtitle(backtest: Backtest) -> str:
     return f"{sentence} Issues were compared {compared}."
 
 
-def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
-    total, commented, similar = (_int(figures[name]) for name in ("n", "commented", "similar"))
+def _sentences(backtest: Backtest, figures: Mapping[str, Any]) -> list[str]:
+    total, commented, similar = (figures[name] for name in ("n", "commented", "similar"))
     if not total and backtest.wanted:
         return [f"Time ran out before the first of {count(backtest.wanted, 'issue')} was replayed."]
     if not total:
@@ -102,8 +103,8 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
     sentences = [_comment_sentence(total, commented, similar)]
     if similar:
         sentences.append(_linked_sentence(similar, _linked_count(figures)))
-    if linked := _int(figures["with_relations"]):
-        first, first_ten = (_share_text(_share(figures[name]), linked) for name in ("rr@1", "rr@10"))
+    if linked := figures["with_relations"]:
+        first, first_ten = (_share_text(figures[name], linked) for name in ("rr@1", "rr@10"))
         sentences.append(
             f"Of the {count(linked, 'issue')} that people linked to an older one, the search put the right thread "
             f"first for {first}, and among the first ten for {first_ten}."
@@ -140,19 +141,19 @@ def _share_text(share: float | None, total: int) -> str:
     return percent(share) if total >= MIN_COMMENTS else f"{round((share or 0.0) * total):,}"
 
 
-def _tiles(figures: Mapping[str, object]) -> list[Tile]:
+def _tiles(figures: Mapping[str, Any]) -> list[Tile]:
     """How often it speaks, for the top of the page."""
-    total = count(_int(figures["n"]), "issue")
+    total = count(figures["n"], "issue")
     tiles = [
-        _share_tile("Comments", figures["commented_share"], f"{_int(figures['commented']):,} of {total}"),
-        _share_tile("Similar issues shown", figures["similar_share"], f"on {_int(figures['similar']):,} of {total}"),
+        _share_tile("Comments", figures["commented_share"], f"{figures['commented']:,} of {total}"),
+        _share_tile("Similar issues shown", figures["similar_share"], f"on {figures['similar']:,} of {total}"),
     ]
     return [tile for tile in tiles if tile]
 
 
-def _statistics(figures: Mapping[str, object]) -> list[Tile]:
+def _statistics(figures: Mapping[str, Any]) -> list[Tile]:
     """The figures that this many labels support; a figure of fewer than MIN_COMMENTS cases has no tile."""
-    similar, with_link, linked = _int(figures["similar"]), _linked_count(figures), _int(figures["with_relations"])
+    similar, with_link, linked = figures["similar"], _linked_count(figures), figures["with_relations"]
     tiles: list[Tile | None] = []
     if similar >= MIN_COMMENTS:
         interval = _interval(*share_interval(with_link, similar))
@@ -167,18 +168,18 @@ def _statistics(figures: Mapping[str, object]) -> list[Tile]:
             _decimal_tile("AUC of confidence", figures["auc"], "0.5 is chance, 1 is best"),
             _share_tile("Calibration error", figures["ece"], "0 is best"),
         ]
-    if (typical := _share(figures["ms_p50"])) is not None:
-        slow = milliseconds(_share(figures["ms_p95"]))
+    if (typical := figures["ms_p50"]) is not None:
+        slow = milliseconds(figures["ms_p95"])
         tiles.append(Tile("Time per issue", milliseconds(typical), f"95\u00a0%: {slow}"))
     return [tile for tile in tiles if tile]
 
 
-def _share_tile(name: str, value: object, about: str) -> Tile | None:
-    return None if value is None else Tile(name, percent(_share(value)), about)
+def _share_tile(name: str, value: float | None, about: str) -> Tile | None:
+    return None if value is None else Tile(name, percent(value), about)
 
 
-def _decimal_tile(name: str, value: object, about: str) -> Tile | None:
-    return Tile(name, f"{value:.3f}", about) if isinstance(value, float) else None
+def _decimal_tile(name: str, value: float | None, about: str) -> Tile | None:
+    return None if value is None else Tile(name, f"{value:.3f}", about)
 
 
 def _plots(backtest: Backtest) -> list[Plot]:
@@ -193,7 +194,7 @@ def _plots(backtest: Backtest) -> list[Plot]:
     ]
 
 
-def _rows(figures: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, str]]:
+def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
     """Every figure by its name in the JSON, nested ones as ``outer.inner``."""
     for name, value in figures.items():
         if isinstance(value, Mapping):
@@ -246,29 +247,18 @@ def _linked_line(replayed: Replayed) -> str:
 
 
 def _display_name(key: ThreadId) -> str:
-    return f"#{key}" if isinstance(key, int) else truncate(key, _MAX_LINE_CHARS)
+    return truncate(citation(key), _MAX_LINE_CHARS)
 
 
-def _linked_count(figures: Mapping[str, object]) -> int:
-    grades = figures["grades"]
-    assert isinstance(grades, dict)
-    return _int(grades[Grade.SUCCESS.value]) + _int(grades[Grade.ASSIST.value])
+def _linked_count(figures: Mapping[str, Any]) -> int:
+    grades: Mapping[str, int] = figures["grades"]
+    return grades[Grade.SUCCESS.value] + grades[Grade.ASSIST.value]
 
 
-def _with_interval(figures: Mapping[str, object], name: str, about: str) -> str:
+def _with_interval(figures: Mapping[str, Any], name: str, about: str) -> str:
     ends = figures["interval"]
-    assert isinstance(ends, dict)
     return f"{about}; {_interval(*ends[name])}" if name in ends else about
 
 
 def _interval(low: float, high: float) -> str:
     return f"95\u00a0%\u00a0interval {100 * low:.0f}–{100 * high:.0f}\u00a0%"
-
-
-def _share(value: object) -> float | None:
-    return value if isinstance(value, float) else None
-
-
-def _int(value: object) -> int:
-    assert isinstance(value, int)
-    return value

@@ -18,6 +18,8 @@ from bot.errors import UserError, WorldError, require_libraries
 from bot.files import on_disk, read_regular, replace
 
 if TYPE_CHECKING:
+    from bot.questions.fields import Item
+    from bot.questions.requests import WordSearch
     from bot.recall.candidates import Candidates
 
 INSTALL_HINT = "its engine is not installed: in the checkout that Precedent is installed from, run pip install '.[org]'"
@@ -161,6 +163,26 @@ def open_index(folder: Path, retention: timedelta | None = None) -> Iterator[Can
         raise UserError(f"{folder / INDEX_FOLDER} is a link: put a real folder in its place")
     with closing(open_candidates(str(folder / INDEX_FOLDER), TENANT, retention=retention or FILE_RETENTION)) as index:
         yield index
+
+
+class FoundInFolder(NamedTuple):
+    """The threads that a search found in the repositories ``searched``, best first, and notes on it."""
+
+    items: list[Item]
+    notes: tuple[str, ...]
+    searched: SourceList
+
+
+def search_folder(folder: Path, request: WordSearch, now: datetime) -> FoundInFolder:
+    """Search the index in this folder. Raises UserError for an empty list, and as `open_index` and
+    `bot.questions.organisation.search_organisation`."""
+    from bot.questions.organisation import organisation_items, search_organisation
+
+    searched = require_sources(folder)
+    with open_index(folder) as index:
+        hits = search_organisation(request, index, searched.names)
+    notes = tuple(filter(None, (*hits.notes, searched.age_note(now))))
+    return FoundInFolder(organisation_items(hits.found, request.words), notes, searched)
 
 
 def _source(entry: Any) -> OrganisationSource | None:

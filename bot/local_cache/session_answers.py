@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 
 from bot.errors import WorldError
 from bot.local_cache.session_sources import Found, SessionAnswer, SessionRecord, session_sources
-from bot.questions.requests import SearchFilter, WordSearch
+from bot.questions.requests import WordSearch
 
 if TYPE_CHECKING:
-    from bot.domain.card import SessionHit, SessionOutline, Worktree
+    from bot.domain.card import CardId, SessionHit, SessionOutline
     from bot.domain.thread import Thread
     from bot.local_cache.local_memory import LocalMemory
     from bot.local_cache.sessions import MemorySessions
-    from bot.questions.requests import SmartSearch
-
-
-_NO_FILTER = SearchFilter()
+    from bot.questions.requests import WorkRequest
 
 
 def also_in_sessions(request: WordSearch, memory: LocalMemory) -> SessionAnswer[SessionHit]:
@@ -30,30 +27,25 @@ def also_in_sessions(request: WordSearch, memory: LocalMemory) -> SessionAnswer[
     return _ask(memory, lambda sessions: sessions.about(request), is_certain=bool(request.logs))
 
 
-def also_at_work(
-    request: SmartSearch, memory: LocalMemory, choice: SearchFilter = _NO_FILTER
-) -> SessionAnswer[SessionHit]:
-    """Find what sessions say about the words of a smart search, as for any search; without words, the sessions on the
-    work in the checkout, each with its newest message. ``choice`` is the filter of the threads."""
-    by_words = WordSearch(request.words, choice, request.limit, query=request.query)
-    if request.words.strip() or not by_words.takes_sessions:
+def also_at_work(request: WorkRequest, memory: LocalMemory) -> SessionAnswer[SessionHit]:
+    """Find what sessions say about the words, as for any search; without words, the sessions on the work in the
+    checkout. No session is about files."""
+    by_words = WordSearch(request.words, request.choice, request.limit, query=request.query)
+    if request.words.strip():
         return also_in_sessions(by_words, memory)
-    return _ask(memory, lambda sessions: sessions.hits_at_work(request))
+    if request.files or not by_words.takes_sessions:
+        return SessionAnswer()
+    return _ask(memory, lambda sessions: sessions.at_work(request))
 
 
-def sessions_about_issue(memory: LocalMemory, number: int) -> SessionAnswer[SessionOutline]:
-    """Find the sessions that worked on an issue or pull request, the most recently ended first."""
-    return _ask(memory, lambda sessions: sessions.on_issue(number))
+def sessions_about(memory: LocalMemory, key: CardId) -> SessionAnswer[SessionOutline]:
+    """Find the sessions that worked on a thread, the most recently ended first; none for one without a number."""
+    return _ask(memory, lambda sessions: sessions.on_issue(key)) if isinstance(key, int) else SessionAnswer()
 
 
 def records_about_issue(memory: LocalMemory, number: int) -> SessionAnswer[SessionRecord]:
-    """As `sessions_about_issue`, with their messages."""
+    """As `sessions_about`, with their messages."""
     return _ask(memory, lambda sessions: sessions.records_on_issue(number))
-
-
-def sessions_about_work(memory: LocalMemory, worktree: Worktree) -> SessionAnswer[SessionOutline]:
-    """Find the sessions on the branch of the checkout, or on the issues that it names."""
-    return _ask(memory, lambda sessions: sessions.at_work(worktree))
 
 
 def session_named(memory: LocalMemory, key: str) -> SessionAnswer[Thread]:

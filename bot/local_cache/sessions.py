@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from bot.domain.card import Worktree
     from bot.domain.thread import Thread
     from bot.local_cache.local_memory import LocalMemory
-    from bot.questions.requests import SmartSearch
+    from bot.questions.requests import WorkRequest
 
 MAX_SHOWN = 20
-"""Sessions that are listed for an issue or a branch."""
+"""Sessions that are listed for an issue."""
 
 MAX_AFTER_THREADS = 5
 """Sessions that a search of all kinds shows after the threads."""
@@ -206,21 +206,24 @@ class MemorySessions:
         subjects = self._numbers(number), ""
         return self._ask(read)
 
-    def at_work(self, worktree: Worktree) -> SessionAnswer[SessionOutline]:
-        """Return the sessions on the branch of a checkout, or on the issues that its name and its commits name."""
-        subjects = _subjects_of(worktree)
-        return self._ask(lambda index: self._outlines(index, *subjects)) if any(subjects) else SessionAnswer()
+    def at_work(self, request: WorkRequest) -> SessionAnswer[SessionHit]:
+        """Return the sessions on the branch of a checkout, or on the issues that its name and its commits name; in a
+        search, each with its newest message."""
 
-    def hits_at_work(self, request: SmartSearch) -> SessionAnswer[SessionHit]:
-        """As `at_work`, each with its newest message, and no more of them than a search shows."""
+        from bot.questions.work import WORK_LIMIT  # a search by words does not need it
 
         def search(index: SessionIndex) -> Iterator[SessionHit]:
-            for outline in self._outlines(index, *subjects)[: min(request.limit, MAX_AFTER_THREADS)]:
+            outlines = self._outlines(index, *subjects)
+            if not request.is_search:
+                yield from map(SessionHit, outlines[:WORK_LIMIT])
+                return
+            for outline in outlines[: min(request.limit, MAX_AFTER_THREADS)]:
                 if passage := index.newest_message(outline.id):
                     yield SessionHit(outline, passage)
 
         subjects = _subjects_of(request.worktree)
-        return self._ask(search) if any(subjects) else SessionAnswer()
+        found = self._ask(search) if any(subjects) else SessionAnswer[SessionHit]()
+        return found if request.is_search else found._replace(searched=())  # an overview does not say where it looked
 
     def named(self, id: str) -> SessionAnswer[Thread]:
         """Return the session with this id, whatever the memory of the checkout at hand."""

@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from bot.memory.memory import Memory
 
 
+def record_named(memory: Memory, text: str, repo: str) -> Thread | None:
+    """Return the thread with this name among the records of a memory, which is that of ``repo``."""
+    keys = keys_of(text, repo)
+    found = memory.records(keys)
+    return next((thread for key in keys if isinstance(thread := found.get(key), Thread)), None)
+
+
 def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
     """Return the thread with this name, else the session with this name. Warns if sessions cannot be read."""
-    keys = keys_of(text, local_memory.repo)
     if not local_memory.missing:
         with open_records(local_memory) as memory:
-            found = memory.records(keys)
-        for key in keys:
-            if isinstance(thread := found.get(key), Thread):
+            if thread := record_named(memory, text, local_memory.repo):
                 return thread
-    session = session_named(local_memory, next(key for key in keys if isinstance(key, str)))
+    name = next(key for key in keys_of(text, local_memory.repo) if isinstance(key, str))
+    session = session_named(local_memory, name)
     for note in session.notes:
         local_memory.warn(note)
     return next(iter(session.found), None)

@@ -26,10 +26,8 @@ from bot.local_cache.session_answers import (
     also_at_work,
     also_in_sessions,
     records_about_issue,
-    sessions_about_issue,
-    sessions_about_work,
+    sessions_about,
 )
-from bot.local_cache.session_sources import SessionAnswer
 from bot.mcp.tools import ToolAnswer, ToolContext, now
 from bot.questions.addresses import citation
 from bot.questions.fields import (
@@ -39,7 +37,6 @@ from bot.questions.fields import (
     RELATED_FIELDS,
     SESSION_FIELDS,
     SESSION_PASSAGE_FIELDS,
-    SMART_FIELDS,
     THREAD_FIELDS,
     Row,
     item_of,
@@ -50,8 +47,6 @@ from bot.questions.fields import (
 from bot.questions.requests import (
     DraftRequest,
     IssueRequest,
-    OrganisationRequest,
-    SmartSearch,
     ThreadRequest,
     WordSearch,
     WorkRequest,
@@ -59,7 +54,7 @@ from bot.questions.requests import (
 )
 from bot.questions.search import search_memory
 from bot.questions.thread import INDENT, MAX_ANSWER_CHARS, author_label, indent, limit_size, read_thread, visible_data
-from bot.questions.views import WORK_SECTIONS, hit_items, linked_items, session_facts, smart_items, work_rows
+from bot.questions.views import WORK_SECTIONS, hit_items, linked_items, session_facts, work_rows
 
 SEARCHED_KINDS = "issues, pull requests and pages"
 MAX_TITLE_CHARS, MAX_SENTENCE_CHARS, MAX_SUMMARY_CHARS = 160, 240, 300
@@ -71,6 +66,8 @@ def answer_to(tools: ToolContext, request: object) -> ToolAnswer:
 
 
 def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
+    if request.is_of_organisation:
+        return _search_organisation(tools, request)
     if request.is_of_sessions:
         return _search_sessions(tools, request)
     with tools.open_memory() as memory:
@@ -91,27 +88,17 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
     return _hits_answer(data, _for_words(request.words), request.limit)
 
 
-def _search_organisation(tools: ToolContext, request: OrganisationRequest) -> ToolAnswer:
-    from bot.local_cache.organisation import open_index, require_sources
-    from bot.questions.organisation import organisation_items, search_organisation
+def _search_organisation(tools: ToolContext, request: WordSearch) -> ToolAnswer:
+    from bot.local_cache.organisation import search_folder
 
     if not tools.organisation:
         raise UserError("no other repositories are set up here: set PRECEDENT_ORG to the folder of `precedent org`")
-    folder = Path(tools.organisation).absolute()
-    source_list = require_sources(folder)
-    with open_index(folder) as index:
-        results = search_organisation(request, index, source_list.names)
-    hits = rows_of(ORGANISATION_FIELDS, organisation_items(results.found, request.words), agents=True)
-    notes = [*results.notes, *filter(None, [source_list.age_note(now())])]
-    fields: Row = {"searched_messages": 0, "hits": hits, "linked": [], "passages": []}
-    data = _data(fields, found=bool(hits), searched=sum(one.threads for one in source_list.sources), notes=notes)
-    if not hits:
-        return _answer(f"Nothing relevant {_for_words(request.words)}: {source_list.search_scope}.", data)
-    line = (
-        f"{count(len(data['hits']), 'thread')} found {_for_words(request.words)}"
-        f"{_more_note(hits, request.limit)}: {source_list.search_scope}."
+    items, notes, sources = search_folder(Path(tools.organisation).absolute(), request, now())
+    hits = rows_of(ORGANISATION_FIELDS, items, agents=True)
+    data = _data(
+        _NO_HITS | {"hits": hits}, found=bool(hits), searched=sum(one.threads for one in sources.sources), notes=notes
     )
-    return _answer(line, data, _rows_text(data["hits"]))
+    return _listed(request, data, hits, sources.search_scope)
 
 
 def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:
@@ -120,16 +107,22 @@ def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:
     answer = search_sessions(request, tools.options.folder, "")
     (results,) = answer.found
     passages = rows_of(SESSION_PASSAGE_FIELDS, results.passages)
-    fields: Row = {"searched_messages": 0, "hits": [], "linked": [], "passages": passages}
+    fields = _NO_HITS | {"passages": passages}
     data = _data(fields, found=bool(passages), searched=results.searched, notes=answer.notes)
-    searched = f"{count(results.searched, 'session')} searched."
-    if not passages:
-        return _answer(f"Nothing relevant {_for_words(request.words)}: {searched}", data)
-    line = (
-        f"{count(len(data['passages']), 'message')} found {_for_words(request.words)}"
-        f"{_more_note(passages, request.limit)}: {searched}"
-    )
-    return _answer(line, data, _session_passages_text(data["passages"]))
+    return _listed(request, data, passages, f"{count(results.searched, 'session')} searched")
+
+
+_NO_HITS: Row = {"searched_messages": 0, "hits": [], "linked": [], "passages": []}
+
+
+def _listed(request: WordSearch, data: Row, found: Sequence[Row], searched: str) -> ToolAnswer:
+    """The answer with these threads or messages, which ``data`` has as far as there is room."""
+    about = f"{_for_words(request.words)}{_more_note(found, request.limit)}: {searched}."
+    if not found:
+        return _answer(f"Nothing relevant {about}", data)
+    hits, passages = data["hits"], data["passages"]
+    counted = count(len(hits), "thread") if hits else count(len(passages), "message")
+    return _answer(f"{counted} found {about}", data, _rows_text(hits) + _session_passages_text(passages))
 
 
 def _session_passages_text(passages: Sequence[Row]) -> str:
@@ -139,26 +132,6 @@ def _session_passages_text(passages: Sequence[Row]) -> str:
         for each in passages
     )
     return f"\nSaid in sessions on this machine:\n{lines}" if lines else ""
-
-
-def _smart_search(tools: ToolContext, request: SmartSearch) -> ToolAnswer:
-    from bot.questions.smart_search import smart
-
-    with tools.open_memory() as memory:
-        cards, request = memory.local_cache, asked_by(request, memory.questions, request.now)
-        results = smart(request, cards, LocalMessages(memory))
-        hits = rows_of(SMART_FIELDS, smart_items(results, request.words, memory.home), memory.home, agents=True)
-        sessions = also_at_work(request, memory)
-        passages = rows_of(SESSION_PASSAGE_FIELDS, (hit.passage for hit in sessions.found))
-        fields = {
-            "searched_messages": cards.messages,
-            "hits": hits,
-            "passages": passages,
-            "used": list(results.used),
-            "unused": list(results.unused),
-        }
-        data = _memory_data(tools, memory, fields, found=bool(hits or passages), notes=sessions.notes)
-    return _hits_answer(data, _for_words(request.words) if request.words else "to the work at hand", request.limit)
 
 
 def _hits_answer(data: Row, about: str, limit: int) -> ToolAnswer:
@@ -189,18 +162,19 @@ def _answer_work(tools: ToolContext, request: WorkRequest) -> ToolAnswer:
     from bot.questions.work import find_for_work
 
     with tools.open_memory() as memory:
-        sessions = sessions_about_work(memory, request.worktree)
-        results = find_for_work(request, memory.local_cache, sessions.found)
-        fields = work_rows(results, memory.home, agents=True) | {
-            "used": list(results.used),
-            "unused": list(results.unused),
-        }
-        data = _memory_data(tools, memory, fields, found=results.is_relevant, notes=sessions.notes)
+        cards, request = memory.local_cache, asked_by(request, memory.questions, request.now)
+        results, sessions = find_for_work(request, cards, LocalMessages(memory)), also_at_work(request, memory)
+        fields: Row = {"searched_messages": cards.messages} if request.is_search else {}
+        fields |= work_rows(results, request, sessions.found, memory.home, agents=True)
+        fields |= {"used": list(results.used), "unused": list(results.unused)}
+        found = results.is_relevant or bool(sessions.found)
+        data = _memory_data(tools, memory, fields, found=found, notes=sessions.notes)
+    if request.is_search:
+        about = _for_words(request.words) if request.words else "to the work at hand"
+        return _hits_answer(data, about, request.limit)
     sections = ((section.title_for_agents, data[name]) for name, section in WORK_SECTIONS.items())
     body = "".join(f"\n{title}:\n{_rows_text(rows)}" for title, rows in sections if rows) + _sessions_text(data)
-    line = (
-        "What the memory has on the work at hand." if results.is_relevant else "Nothing relevant to the work at hand."
-    )
+    line = "What the memory has on the work at hand." if found else "Nothing relevant to the work at hand."
     return _answer(f"{line} {data['searched']} {SEARCHED_KINDS} searched.{_signals_text(data)}", data, body)
 
 
@@ -219,7 +193,7 @@ def _answer_conversation(tools: ToolContext, request: ThreadRequest) -> ToolAnsw
         thread = thread_named(memory._replace(warn=notes.append), request.name)
         if thread is None:
             return _no_such_thread(tools, memory, quote(request.name, 80), notes, conversation=[])
-        on_it = sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else SessionAnswer()
+        on_it = sessions_about(memory, thread.id)
         conversation = read_thread(request, thread, card_named(memory, thread), memory.local_cache).conversation
         fields = _thread_fields(memory, thread) | {
             "sessions": rows_of(SESSION_FIELDS, on_it.found),
@@ -287,8 +261,6 @@ def _answer_draft(tools: ToolContext, request: DraftRequest) -> ToolAnswer:
 
 _HANDLERS: dict[type, Callable[[ToolContext, Any], ToolAnswer]] = {
     WordSearch: _search,
-    OrganisationRequest: _search_organisation,
-    SmartSearch: _smart_search,
     WorkRequest: _answer_work,
     ThreadRequest: _answer_conversation,
     IssueRequest: _answer_issue,

@@ -46,9 +46,7 @@ from bot.questions.requests import (
     DraftRequest,
     Issue,
     IssueRequest,
-    OrganisationRequest,
     SearchFilter,
-    SmartSearch,
     ThreadRequest,
     WordSearch,
     WorkRequest,
@@ -203,7 +201,7 @@ def memory_smart_search(
         ),
     ] = "",
     limit: Limit = 10,
-) -> SmartSearch:
+) -> WorkRequest:
     """Search the repository's memory with the work at hand in mind: branch, newest commits and changed files count
     in addition to the words; without words, they are the query. Also finds what was said about the words, or on this
     branch, in agents' sessions on this machine. Use it first, before you say that you do not know,
@@ -212,8 +210,8 @@ def memory_smart_search(
     from bot.git.checkout import read_worktree
 
     words, moment = query.strip(), now()
-    worktree = read_worktree(tools.options.folder)
-    return SmartSearch(words, worktree, moment, limit, query=search_query(words, moment))
+    worktree, parsed = read_worktree(tools.options.folder), search_query(words, moment)
+    return WorkRequest(worktree, moment, words, limit, query=parsed, is_search=True)
 
 
 def memory_what(tools: ToolContext) -> WorkRequest:
@@ -254,21 +252,20 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     ] = "",
     limit: Limit = 10,
     expand: Annotated[Flag, Field(description="also what is one link away from the hits")] = False,
-) -> WordSearch | OrganisationRequest:
+) -> WordSearch:
     """Search the issues, pull requests and pages of the repository's memory, and what was said there, by words alone,
     best first, with filters by author, role, state, kind, label and time; and what was said in agents' sessions on this
     machine. Use it when you know the words to look for (an error message, a name, a file) and before you say that there
     is nothing about it. expand adds what the hits link to, and what links to them. kind session searches sessions
     alone, and takes only since and limit. kind organisation searches many repositories, each hit with the name of its
     own, for a problem that this repository does not know. Read a hit of this repository whole with get_conversation."""
-    labels = frozenset(filter(None, [label.strip()]))
-    if kind == "organisation":
-        if expand:
-            raise UserError("expand: the index of an organisation has no links: leave it out")
-        filters = SearchFilter(state, labels=labels, since=moment_or_none(since, now()))
-        return OrganisationRequest(query, filters, limit, search_query(query, now()))
-    filters = SearchFilter(state, kind, labels, since=moment_or_none(since, now()))
-    return WordSearch(query, filters, limit, expand, query=search_query(query, now()))
+    is_of_organisation = kind == "organisation"
+    if is_of_organisation and expand:
+        raise UserError("expand: the index of an organisation has no links: leave it out")
+    labels, card_kind = frozenset(filter(None, [label.strip()])), "all" if is_of_organisation else kind
+    filters = SearchFilter(state, card_kind, labels, since=moment_or_none(since, now()))
+    parsed = search_query(query, now())
+    return WordSearch(query, filters, limit, expand, query=parsed, is_of_organisation=is_of_organisation)
 
 
 def get_conversation(

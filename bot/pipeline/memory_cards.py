@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bot.domain.card import Card, CardHit, CardId, MessageHit, ThreadFacts, ThreadMessage, message_of
+from bot.domain.card import Card, CardHit, CardId, MessageHit, ThreadFacts, ThreadMessage, id_order, message_of
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Thread
 from bot.index.protocol import NOTES, TEXT, Query
@@ -72,7 +72,7 @@ class MemoryCards:
     def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
         every = self._memory.every_card() if self.size <= MAX_LISTED else ()
         found = [card for card in every if self._may_show(card.id) and keep(card)]
-        return sorted(found, key=lambda card: (-card.updated_at.timestamp(), isinstance(card.id, str), card.id))[:limit]
+        return sorted(found, key=lambda card: (-card.updated_at.timestamp(), *id_order(card.id)))[:limit]
 
     def facts(self, ids: Iterable[CardId]) -> Mapping[CardId, ThreadFacts]:
         entries = self._memory.shown_entries(key for key in ids if self._may_show(key))

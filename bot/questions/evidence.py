@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bot.domain.card import CardId, MessageHit
+from bot.domain.card import CardId, MessageHit, id_order
 from bot.index.scoring import rank_key
 
 MESSAGE_WEIGHT = 1.5
@@ -44,7 +44,7 @@ def rank_by_evidence(
         if current is None or _contribution(hit.score, hit.part) > _contribution(current.score, current.part):
             best[hit.thread] = hit
     evidence = {key: _combine(about.get(key), best.get(key)) for key in dict.fromkeys((*about, *best))}
-    return sorted(evidence.items(), key=lambda pair: (rank_key(pair[1].score), isinstance(pair[0], str), pair[0]))
+    return sorted(evidence.items(), key=lambda pair: (rank_key(pair[1].score), *id_order(pair[0])))
 
 
 def _combine(thread: ThreadEvidence | None, message: MessageHit | None) -> ThreadEvidence:

@@ -13,7 +13,7 @@ from bot.domain.thread import ThreadId
 from bot.errors import UserError
 from bot.index.scoring import MIN_QUERY_SHARE, least, query_share, query_shares
 from bot.questions.fields import Item
-from bot.questions.requests import OrganisationRequest
+from bot.questions.requests import WordSearch
 from bot.questions.views import COMMIT_ID
 from bot.reading.analyzer import terms
 from bot.recall.candidates import Candidates, OrganisationUnavailable
@@ -48,10 +48,11 @@ class OrganisationHits(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def search_organisation(request: OrganisationRequest, index: Candidates, names: Mapping[int, str]) -> OrganisationHits:
+def search_organisation(request: WordSearch, index: Candidates, names: Mapping[int, str]) -> OrganisationHits:
     """Find the threads that hold half of the words by rarity, in these repositories (number → "owner/name").
 
-    Raises UserError for a filter that the index does not support, OrganisationUnavailable if the index cannot be read.
+    The index knows when a thread was opened and closed, and no other changes. Raises UserError for a filter that it
+    does not support, OrganisationUnavailable if it cannot be read.
     """
     weights = _weights(request, index)
     hits: list[OrganisationHit] = []
@@ -68,7 +69,7 @@ def search_organisation(request: OrganisationRequest, index: Candidates, names: 
         hits = [
             hit
             for hit in _to_hits(candidates, weights, names)
-            if hit.part >= least(MIN_QUERY_SHARE) and request.matches(hit.card)
+            if hit.part >= least(MIN_QUERY_SHARE) and _matches(request, hit.card)
         ]
         if len(hits) >= request.limit or is_complete:
             break
@@ -77,7 +78,18 @@ def search_organisation(request: OrganisationRequest, index: Candidates, names: 
     return OrganisationHits(tuple(hits[: request.limit]), notes)
 
 
-def _weights(request: OrganisationRequest, index: Candidates) -> dict[str, float]:
+def _matches(request: WordSearch, card: Card) -> bool:
+    """Whether this thread passes all filters, and its title has the phrases."""
+    query = request.parsed_query
+    return (
+        request.choice.matches(card)
+        and query.matches_thread(card)
+        and query.matches_message(card.author, None, card.created_at)
+        and len(query.phrases_in(card.title)) == len({*query.phrases})
+    )
+
+
+def _weights(request: WordSearch, index: Candidates) -> dict[str, float]:
     """Term → its share of the query by rarity. A term in no thread counts as the rarest of the others."""
     query = request.parsed_query
     if unsupported := [

@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 def messages_of(thread: Thread) -> tuple[ThreadMessage, ...]:
     """The messages of a thread, the opening text first."""
-    return (
-        ThreadMessage(thread.author, thread.role, thread.created_at, thread.body),
-        *(
-            ThreadMessage(comment.author, comment.role, comment.created_at, comment.text, comment.id)
-            for comment in thread.comments
-        ),
-    )
+    return tuple(ThreadMessage(each.author, each.role, each.created_at, each.text, each.id) for each in thread.messages)
 
 
 def passages_of(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from bot.domain.ages import days_ago
-from bot.domain.card import Card, CardId, Ruling
+from bot.domain.card import Card, CardId, Ruling, id_order
 from bot.domain.kinds import Kind
 from bot.questions.named_files import NamedFile, files_in_folders, named_files
-from bot.questions.requests import Cards, FilesRequest
-from bot.questions.smart_search import RankedThread, files_reason, recency
+from bot.questions.requests import Cards
+from bot.questions.smart_search import RankedThread, best_first, files_reason, recency
 from bot.questions.worktree_query import MAX_FILES
 
 MAX_PER_HIT = 5
@@ -61,13 +60,7 @@ def expand(ids: Iterable[CardId], cards: Cards) -> tuple[Neighbour, ...]:
 
 def _strongest_first(neighbour: Neighbour) -> tuple[int, float, bool, CardId, str]:
     kind = _LINK_KINDS.index(neighbour.kind) if neighbour.kind in _LINK_KINDS else len(_LINK_KINDS)
-    return (
-        kind,
-        -neighbour.card.updated_at.timestamp(),
-        isinstance(neighbour.card.id, str),
-        neighbour.card.id,
-        neighbour.direction,
-    )
+    return kind, -neighbour.card.updated_at.timestamp(), *id_order(neighbour.card.id), neighbour.direction
 
 
 class FileThread(NamedTuple):
@@ -77,35 +70,15 @@ class FileThread(NamedTuple):
     files: tuple[NamedFile, ...]
 
 
-SECTION_LIMIT = 10
-"""Threads in a section of `related`."""
-
 _RELATIVE_DAYS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedAnswer:
-    """The threads that name some files, those with most of them first; ``decisions`` has those with decisions, each
-    with only its newest one. ``pulls`` are the open pull requests about them, as in `open_pulls`."""
-
-    threads: tuple[RankedThread, ...] = ()
-    decisions: tuple[RankedThread, ...] = ()
-    pulls: tuple[RankedThread, ...] = ()
-
-
-def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
-    """Find the threads that name these files or files in these folders, and their decisions; at most ten of each."""
-    now, paths = request.now, list(dict.fromkeys(request.files))[:MAX_FILES]
-    files = named_files(dict.fromkeys((path for path in paths if not path.endswith("/")), 1.0), cards)
-    mentions = _with_cards(_merged(files, files_in_folders(paths, cards)), cards)
-    threads = [
+def rank_by_files(mentions: Iterable[FileThread], now: datetime) -> tuple[RankedThread, ...]:
+    """The threads that name most of the files first; recent changes count as in a search."""
+    return best_first(
         RankedThread(card, len(files) * recency(card.updated_at, now), (files_reason(files),))
-        for card, files in mentions.values()
-    ]
-    threads.sort(key=lambda one: (-one.score, -one.card.updated_at.timestamp(), *_id_order(one.card.id)))
-    shown = threads[:SECTION_LIMIT]
-    pulls = open_pulls(mentions, [one.card for one in shown], cards)
-    return RelatedAnswer(tuple(shown), decisions_of(mentions.values(), now)[:SECTION_LIMIT], pulls[:SECTION_LIMIT])
+        for card, files in mentions
+    )
 
 
 def open_pulls(mentions: Mapping[CardId, FileThread], shown: Iterable[Card], cards: Cards) -> tuple[RankedThread, ...]:
@@ -121,7 +94,7 @@ def open_pulls(mentions: Mapping[CardId, FileThread], shown: Iterable[Card], car
         why = [f"says that it closes {', '.join(f'#{number}' for number in closed)}"] if closed else []
         why += [files_reason(files)] if files else []
         if card.kind == Kind.PULL and card.state == "open" and why:
-            sort_key = (not closed, -len(files), -card.updated_at.timestamp(), _id_order(key))
+            sort_key = (not closed, -len(files), -card.updated_at.timestamp(), id_order(key))
             found.append((sort_key, RankedThread(card, 0.0, tuple(why))))
     return tuple(one for _, one in sorted(found, key=lambda each: each[0]))
 
@@ -129,6 +102,13 @@ def open_pulls(mentions: Mapping[CardId, FileThread], shown: Iterable[Card], car
 def threads_naming(files: Mapping[str, float], cards: Cards) -> dict[CardId, FileThread]:
     """The threads that name some of these files, given with how much each counts, in 0..1."""
     return _with_cards(named_files(files, cards), cards)
+
+
+def threads_naming_paths(paths: Iterable[str], cards: Cards) -> dict[CardId, FileThread]:
+    """The threads that name these files, or files in these folders; a path may be either (`WorkRequest`)."""
+    known = list(dict.fromkeys(paths))[:MAX_FILES]
+    files = named_files(dict.fromkeys((path for path in known if not path.endswith("/")), 1.0), cards)
+    return _with_cards(_merged(files, files_in_folders(known, cards)), cards)
 
 
 def _with_cards(found: Mapping[CardId, tuple[NamedFile, ...]], cards: Cards) -> dict[CardId, FileThread]:
@@ -178,7 +158,7 @@ def _most_specific_first(thread: FileThread) -> tuple[float, bool, bool, bool, f
         not any(file.name.casefold() in sentence for file in thread.files),
         not any(file.is_exact for file in thread.files),
         -_moment(ruling),
-        _id_order(thread.card.id),
+        id_order(thread.card.id),
     )
 
 
@@ -205,7 +185,3 @@ def decided_when(ruling: Ruling, now: datetime) -> str:
     if days < _RELATIVE_DAYS:
         return f"decided {days_ago(days)}"
     return f"decided on {ruling.at.date().isoformat()}"
-
-
-def _id_order(key: CardId) -> tuple[bool, CardId]:
-    return isinstance(key, str), key

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadFacts, ThreadMessage
+from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadFacts, ThreadMessage, Worktree
 from bot.domain.kinds import Kind
 from bot.errors import UserError
 from bot.reading.search_query import SearchQuery, search_query
 
 if TYPE_CHECKING:
-    from bot.domain.card import Worktree
     from bot.domain.thread import ThreadId
 
 DAYS, MAX_DAYS = 7, 30
@@ -57,13 +56,19 @@ class SearchFilter(NamedTuple):
             and (self.since is None or card.updated_at >= self.since)
         )
 
+    @property
+    def keep(self) -> Keep | None:
+        """What `matches` does; None if all threads pass."""
+        return None if self == SearchFilter() else self.matches
+
 
 class WordSearch(NamedTuple):
     """Find at most ``limit`` threads that pass the filter ``choice``: messages of transcripts if its kind is
     ``session``, both if it is ``all``.
 
     ``words`` is the text as typed, ``query`` its parsed form (None: just words). ``expand`` adds the threads one link
-    away. ``logs`` are transcripts in addition to those in the settings.
+    away. ``logs`` are transcripts in addition to those in the settings. ``is_of_organisation``: search the index of
+    many repositories.
     """
 
     words: str
@@ -72,6 +77,7 @@ class WordSearch(NamedTuple):
     expand: bool = False
     logs: tuple[str, ...] = ()
     query: SearchQuery | None = None
+    is_of_organisation: bool = False
 
     @property
     def parsed_query(self) -> SearchQuery:
@@ -109,51 +115,29 @@ class WordSearch(NamedTuple):
         return max(filter(None, (self.choice.since, self.parsed_query.after)), default=None)
 
 
-class OrganisationRequest(NamedTuple):
-    """Find at most ``limit`` threads of an organisation's repositories; ``words`` and ``query`` are as in `WordSearch`.
+class WorkRequest(NamedTuple):
+    """Find what matters for the work in a checkout, as of ``now``; with ``files``, what matters for them.
 
-    The index knows when a thread was opened and closed, and no other changes.
+    A path that ends with "/" is a folder, at the top of the project if it begins with "./"; any other path may be a
+    file or a folder. ``is_search``: find at most ``limit`` threads that pass ``choice``, about the words if there are
+    any, and nothing else; ``words`` and ``query`` are as in `WordSearch`.
     """
 
-    words: str
-    choice: SearchFilter = SearchFilter()
-    limit: int = 10
-    query: SearchQuery | None = None
-
-    @property
-    def parsed_query(self) -> SearchQuery:
-        return self.query or SearchQuery(self.words)
-
-    def matches(self, card: Card) -> bool:
-        """Whether this thread passes all filters, and its title has the phrases."""
-        query = self.parsed_query
-        return (
-            self.choice.matches(card)
-            and query.matches_thread(card)
-            and query.matches_message(card.author, None, card.created_at)
-            and len(query.phrases_in(card.title)) == len({*query.phrases})
-        )
-
-
-class SmartSearch(NamedTuple):
-    """Find at most ``limit`` threads about this query or, without one, about the work in the checkout, as of ``now``.
-
-    ``words`` is the text as typed, ``query`` its parsed form (None: just words). ``keep`` filters threads.
-    """
-
-    words: str
     worktree: Worktree
     now: datetime
+    words: str = ""
     limit: int = 20
-    keep: Keep | None = None
+    choice: SearchFilter = SearchFilter()
     query: SearchQuery | None = None
+    files: tuple[str, ...] = ()
+    is_search: bool = False
 
     @property
     def parsed_query(self) -> SearchQuery:
         return self.query or SearchQuery(self.words)
 
 
-AnySearch = TypeVar("AnySearch", WordSearch, SmartSearch)
+AnySearch = TypeVar("AnySearch", WordSearch, WorkRequest)
 
 
 def asked_by(request: AnySearch, questions: tuple[str, ...], now: datetime) -> AnySearch:
@@ -161,24 +145,6 @@ def asked_by(request: AnySearch, questions: tuple[str, ...], now: datetime) -> A
     if not questions:
         return request
     return request._replace(query=search_query(request.words, now, questions))
-
-
-class WorkRequest(NamedTuple):
-    """Find what matters for the work in a checkout."""
-
-    worktree: Worktree
-    now: datetime
-
-
-class FilesRequest(NamedTuple):
-    """Find the threads that name these files, or files in these folders.
-
-    A path that ends with "/" is a folder, at the top of the project if it begins with "./"; any other path may be a
-    file or a folder.
-    """
-
-    files: tuple[str, ...]
-    now: datetime
 
 
 class ThreadRequest(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bot.domain.card import CardHit, CardId, Passage, SessionPassage
 from bot.questions.passages import passages_of
-from bot.questions.requests import Cards, CardSearch, ReadMessages, SearchFilter, WordSearch, nothing_read
+from bot.questions.requests import Cards, CardSearch, ReadMessages, WordSearch, nothing_read
 from bot.questions.thread_search import find_threads
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def find_words(request: WordSearch, cards: CardSearch, read: ReadMessages) -> Th
     Without words: those that match the qualifiers, the one that changed last first.
     """
     query, limit = request.parsed_query, request.limit
-    keep = None if request.choice == SearchFilter() else request.choice.matches
-    hits = find_threads(query, cards, read, limit=limit, keep=keep)
+    hits = find_threads(query, cards, read, limit=limit, keep=request.choice.keep)
     by_id = {hit.card.id: hit for hit in hits}
     numbers = query.numbers[:limit]
     by_number = cards.cards(numbers) if numbers else {}

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from bot.domain.card import Card, CardHit, CardId, MessageHit, Passage, ThreadFacts, Worktree
+from bot.domain.card import Card, CardHit, CardId, MessageHit, ThreadFacts, Worktree, id_order
 from bot.domain.duplicates import duplicate_chain
+from bot.questions.addresses import citation
 from bot.questions.named_files import NamedFile, named_files
-from bot.questions.passages import passages_of
-from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, nothing_read
+from bot.questions.requests import Cards, Keep, ReadMessages, WorkRequest
 from bot.questions.thread_search import find_threads
-from bot.questions.worktree_query import WordEvidence, WorktreeQuery, worktree_query
+from bot.questions.worktree_query import WordEvidence, WorktreeQuery
 from bot.reading.analyzer import terms, token_terms, tokens
 
 MAX_CANDIDATES = 50
@@ -50,17 +50,6 @@ class RankedThread(NamedTuple):
     why: tuple[str, ...]
     message: MessageHit | None = None
     decides: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SmartSearchAnswer:
-    """The relevant threads, best first, with what was said there about the words; the signals used for the ranking, and
-    those that could not be used."""
-
-    hits: tuple[RankedThread, ...] = ()
-    used: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
-    passages: Mapping[CardId, Passage] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -98,22 +87,22 @@ class _Pool:
         return [candidate for card in known.values() if (candidate := self.get(card)) is not None]
 
 
-def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read) -> SmartSearchAnswer:
-    """Find the threads about some words or, without words, about the work in the checkout.
+def rank_threads(
+    request: WorkRequest, signals: WorktreeQuery, cards: Cards, read: ReadMessages
+) -> tuple[RankedThread, ...]:
+    """All threads about some words or, without words, about the work in the checkout, best first.
 
     With words, a hit holds half of them by rarity. Without, it needs evidence: the branch or its commits name it, it is
     one of few that name a file being changed, or it holds much of the branch's name or, on a clean trunk, of a
     commit's subject. A duplicate is replaced by its original.
     """
-    checkout, now = request.worktree, request.now
-    query = request.parsed_query
-    signals = worktree_query(checkout)
-    pool = _Pool(cards, lambda card: query.matches_thread(card) and (request.keep is None or request.keep(card)))
+    query, now = request.parsed_query, request.now
+    pool = _Pool(cards, lambda card: query.matches_thread(card) and request.choice.matches(card))
     if terms(query.words) or query.has_filters or query.numbers:
         _add_by_words(request, signals, pool, read)
     else:
         _add_by_checkout(signals, pool)
-    _add_name_reasons(pool, signals, checkout.branch)
+    _add_name_reasons(pool, signals, request.worktree.branch)
     _fold_duplicates(pool)
     text = f"{query.words} ; {signals.text}"
     ranked = [
@@ -123,9 +112,7 @@ def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read)
         for candidate in pool.candidates.values()
         if candidate.has_evidence
     ]
-    hits = tuple(sorted(ranked, key=_best_first)[: max(0, request.limit)])
-    passages = passages_of(((hit.card.id, hit.card.kind, hit.message) for hit in hits), query, read)
-    return SmartSearchAnswer(hits, signals.used, (*query.unused, *_unused_signals(checkout, signals)), passages)
+    return best_first(ranked)
 
 
 def recency(updated: datetime, now: datetime) -> float:
@@ -141,7 +128,7 @@ def short_line(text: str) -> str:
 
 def thread_reference(key: CardId) -> str:
     """How a thread is named in a reason."""
-    return f"#{key}" if isinstance(key, int) else short_line(key)
+    return short_line(citation(key))
 
 
 def files_reason(files: Iterable[NamedFile]) -> str:
@@ -160,11 +147,11 @@ def spellings(text: str, wanted_terms: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(short_line(forms[term]) for term in wanted_terms if term in forms))[:_MAX_WORDS]
 
 
-def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, read: ReadMessages) -> None:
+def _add_by_words(request: WorkRequest, signals: WorktreeQuery, pool: _Pool, read: ReadMessages) -> None:
     query = request.parsed_query
     named = {*signals.tickets, *signals.mentioned}
     files_by_thread = named_files(signals.files, pool.cards)
-    hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=request.keep)
+    hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=request.choice.keep)
     if (named or files_by_thread) and not query.is_question:  # an answer leaves out what is not about the question
         missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
 
@@ -298,14 +285,13 @@ def _score(candidate: _Candidate, now: datetime) -> float:
     return score * NAMED_FACTOR if candidate.is_named else score
 
 
-def _best_first(thread: RankedThread) -> tuple[bool, float, float, bool, CardId]:
-    return (
-        not thread.decides,
-        -thread.score,
-        -thread.card.updated_at.timestamp(),
-        isinstance(thread.card.id, str),
-        thread.card.id,
-    )
+def best_first(threads: Iterable[RankedThread]) -> tuple[RankedThread, ...]:
+    """The threads in the order that the top of this module describes."""
+
+    def order(one: RankedThread) -> tuple[object, ...]:
+        return not one.decides, -one.score, -one.card.updated_at.timestamp(), *id_order(one.card.id)
+
+    return tuple(sorted(threads, key=order))
 
 
 def _reasons(candidate: _Candidate, text: str, now: datetime) -> tuple[str, ...]:
@@ -325,7 +311,8 @@ def _age_reason(age: timedelta) -> str:
     return "changed in the last day" if age <= timedelta(days=1) else "changed in the last week"
 
 
-def _unused_signals(checkout: Worktree, signals: WorktreeQuery) -> tuple[str, ...]:
+def unused_signals(checkout: Worktree, signals: WorktreeQuery) -> tuple[str, ...]:
+    """Which signals of a checkout its query does not use, and why."""
     says_nothing = checkout.branch and not signals.distinctive and not signals.tickets
     more = ("branch: its name has no distinctive word",) if says_nothing else ()
     return (*checkout.unused, *more)

@@ -55,8 +55,7 @@ def conversation(thread: Thread, chars: int) -> ConversationPart:
     Otherwise the opening text, the messages that say how the thread ended and what was decided, then the newest ones;
     long ones are cut.
     """
-    opening = Message(thread.author, thread.role, thread.created_at, thread.body)
-    rows = [_message(message) for message in (opening, *thread.comments)]
+    rows = [_message(message) for message in thread.messages]
     if sum(map(_cost, rows)) <= chars:
         return ConversationPart(rows, 0)
     chosen = dict(_choose(thread, rows, chars))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,13 +12,24 @@ from bot.domain.card import Card, MessageHit, Passage, Ruling, SessionHit, Sessi
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.roles import PARTICIPANT, role_word
 from bot.questions.addresses import citation, superseding_url
-from bot.questions.fields import SESSION_FIELDS, SHOWN_FIELDS, Item, Row, item_of, rows_of
+from bot.questions.fields import (
+    SEARCH_FIELDS,
+    SESSION_FIELDS,
+    SESSION_PASSAGE_FIELDS,
+    SHOWN_FIELDS,
+    SMART_FIELDS,
+    Field,
+    Item,
+    Row,
+    item_of,
+    rows_of,
+)
 
 if TYPE_CHECKING:
-    from bot.questions.related import Neighbour, RelatedAnswer
-    from bot.questions.requests import Cards
+    from bot.questions.related import Neighbour
+    from bot.questions.requests import Cards, WorkRequest
     from bot.questions.search import ThreadHits
-    from bot.questions.smart_search import RankedThread, SmartSearchAnswer
+    from bot.questions.smart_search import RankedThread
     from bot.questions.work import WorkAnswer
 
 COMMIT_LENGTH = 10
@@ -132,15 +143,15 @@ def session_card(session: SessionOutline) -> Card:
 
 
 def session_item(hit: SessionHit) -> Item:
-    """A session that a search found, with its best message."""
-    passage = hit.passage
-    quote = Passage(passage.session, passage.type, "", passage.at, passage.text, kind=Kind.SESSION)
-    return Item(
-        session_card(hit.outline),
+    """A session, with its best message if one was sought."""
+    passage, item = hit.passage, Item(session_card(hit.outline), why=hit.outline.why)
+    if passage is None:
+        return item
+    return item._replace(
         score=passage.score or None,
-        why=(*hit.outline.why, _speaker_note(passage)),
+        why=(*item.why, _speaker_note(passage)),
         decision=passage.text,
-        passage=quote,
+        passage=Passage(passage.session, passage.type, "", passage.at, passage.text, kind=Kind.SESSION),
         hides=True,
         part=passage.part,
     )
@@ -152,13 +163,11 @@ def _speaker_note(passage: SessionPassage) -> str:
 
 
 class ItemSection(NamedTuple):
-    """Threads below a heading; in lines, ``name`` precedes each of them. ``field`` is the section's name in JSON, ""
-    for one that is not there."""
+    """Threads below a heading; in lines, ``name`` precedes each of them."""
 
     name: str
     title: str
     items: Sequence[Item]
-    field: str = ""
 
 
 def ranked_item(thread: RankedThread, home: str, words: str = "", passage: Passage | None = None) -> Item:
@@ -181,11 +190,6 @@ def quotation(item: Item) -> str:
 
 def decision_item(thread: RankedThread, home: str) -> Item:
     return ranked_item(thread, home)._replace(decision=decision_line(thread.card, thread.card.decisions[0], home))
-
-
-def smart_items(answer: SmartSearchAnswer, words: str, home: str) -> list[Item]:
-    """The hits of a smart search."""
-    return [ranked_item(hit, home, words, answer.passages.get(hit.card.id)) for hit in answer.hits]
 
 
 def hit_items(hits: ThreadHits, words: str, home: str) -> list[Item]:
@@ -211,77 +215,96 @@ def linked_items(neighbours: Iterable[Neighbour], home: str) -> list[Item]:
 
 
 class WorkSection(NamedTuple):
-    """A section of `bot.questions.work.WorkAnswer`: its name in lines, its titles for people and for agents, and a
-    description. ``item`` turns a thread into an entry."""
+    """A section of a `WorkAnswer`: the attribute with its threads, its name in lines, its titles for people and for
+    agents, and a description. ``is_decided``: its threads are shown with their decision."""
 
-    name: str
-    title: str
-    title_for_agents: str
-    description: str
-    item: Callable[[RankedThread, str], Item] = ranked_item
+    threads: str
+    name: str = ""
+    title: str = ""
+    title_for_agents: str = ""
+    description: str = ""
+    is_decided: bool = False
+    fields: tuple[Field, ...] = SHOWN_FIELDS
 
 
 WORK_SECTIONS = {
     "related": WorkSection(
-        "related", "Related to this branch", "Related to the branch", "threads related to the branch"
+        "threads", "related", "Related to this branch", "Related to the branch", "threads related to the branch"
     ),
     "decisions": WorkSection(
+        "decisions",
         "decision",
         "Decided about its files",
         "Decided about the files at hand",
         "decided about the files at hand",
-        decision_item,
+        is_decided=True,
     ),
     "tasks": WorkSection(
-        "task", "Open tasks", "Open tasks", "open issues near them; if there are none, those of the project"
+        "tasks", "task", "Open tasks", "Open tasks", "open issues near them; if there are none, those of the project"
     ),
-    "pulls": WorkSection("pull", "Open pull requests", "Open pull requests", "open ones on those files or issues"),
+    "pulls": WorkSection(
+        "pulls", "pull", "Open pull requests", "Open pull requests", "open ones on those files or issues"
+    ),
     "recent": WorkSection(
-        "recent", "Decided last", "Decided last, about anything", "decided last, about anything", decision_item
+        "recent",
+        "recent",
+        "Decided last",
+        "Decided last, about anything",
+        "decided last, about anything",
+        is_decided=True,
     ),
 }
+"""The sections of an answer on the work at hand, by their names in JSON."""
 
-
+FILE_SECTIONS = {
+    "threads": WorkSection("threads", "thread", "Threads that name them"),
+    "decisions": WorkSection("decisions", "decision", "Decided there", is_decided=True),
+    "pulls": WORK_SECTIONS["pulls"],
+}
+HIT_SECTIONS = {"hits": WorkSection("threads", fields=SMART_FIELDS)}
 SESSIONS_SECTION, SESSIONS_TITLE = "sessions", "Agents' sessions on it"
-"""The section of a `WorkAnswer` with sessions, and its title."""
+"""The section with sessions, and its title."""
 
 
-def work_items(work: WorkAnswer, home: str) -> list[ItemSection]:
-    """The sections of an answer on the work at hand."""
-    sessions = [Item(session_card(one), why=one.why) for one in work.sessions]
-    return [
-        *(
-            ItemSection(section.name, section.title, [section.item(one, home) for one in getattr(work, field)], field)
-            for field, section in WORK_SECTIONS.items()
-        ),
-        ItemSection("session", SESSIONS_TITLE, sessions),
+def work_items(
+    answer: WorkAnswer, request: WorkRequest, sessions: Iterable[SessionHit], home: str
+) -> list[ItemSection]:
+    """The sections of an answer, then the sessions found with it; a search has no headings."""
+    found = [session_item(hit) for hit in sessions]
+    items = [
+        ItemSection(section.name, section.title, _section_items(section, answer, request, home))
+        for section in _sections_of(request).values()
     ]
+    name, title = ("", "") if request.is_search else ("session", SESSIONS_TITLE)
+    return [*items, ItemSection(name, title, found)]
 
 
-def related_items(answer: RelatedAnswer, home: str) -> list[ItemSection]:
-    """The sections of an answer on files."""
-    pulls = WORK_SECTIONS["pulls"].title
-    threads, open_pulls = ([ranked_item(one, home) for one in part] for part in (answer.threads, answer.pulls))
-    return [
-        ItemSection("thread", "Threads that name them", threads, "threads"),
-        ItemSection("decision", "Decided there", [decision_item(one, home) for one in answer.decisions], "decisions"),
-        ItemSection("pull", pulls, open_pulls, "pulls"),
-    ]
-
-
-def section_rows(sections: Iterable[ItemSection], home: str, *, agents: bool = False) -> dict[str, list[Row]]:
-    """The threads in each section that has a field."""
-    return {
-        section.field: rows_of(SHOWN_FIELDS, section.items, home, agents=agents)
-        for section in sections
-        if section.field
+def work_rows(
+    answer: WorkAnswer, request: WorkRequest, sessions: Sequence[SessionHit], home: str, *, agents: bool = False
+) -> dict[str, list[Row]]:
+    """The threads of an answer by section, and the sessions found with it; those of a search are among its hits, for
+    agents below ``passages``."""
+    rows = {
+        name: rows_of(section.fields, _section_items(section, answer, request, home), home, agents=agents)
+        for name, section in _sections_of(request).items()
     }
+    if not request.is_search:
+        found = rows_of(SESSION_FIELDS, (hit.outline for hit in sessions))
+        return rows if request.files else rows | {SESSIONS_SECTION: found}
+    if agents:
+        return rows | {"passages": rows_of(SESSION_PASSAGE_FIELDS, (hit.passage for hit in sessions))}
+    return {"hits": rows["hits"] + rows_of(SEARCH_FIELDS, map(session_item, sessions))}
 
 
-def work_rows(work: WorkAnswer, home: str, *, agents: bool = False) -> dict[str, list[Row]]:
-    """The threads that matter for the work at hand, by section, and the sessions on it."""
-    threads = section_rows(work_items(work, home), home, agents=agents)
-    return threads | {SESSIONS_SECTION: rows_of(SESSION_FIELDS, work.sessions)}
+def _sections_of(request: WorkRequest) -> dict[str, WorkSection]:
+    return FILE_SECTIONS if request.files else HIT_SECTIONS if request.is_search else WORK_SECTIONS
+
+
+def _section_items(section: WorkSection, answer: WorkAnswer, request: WorkRequest, home: str) -> list[Item]:
+    threads: tuple[RankedThread, ...] = getattr(answer, section.threads)
+    if section.is_decided:
+        return [decision_item(one, home) for one in threads]
+    return [ranked_item(one, home, request.words, answer.passages.get(one.card.id)) for one in threads]
 
 
 def cells_of(item: Item) -> list[object]:

@@ -118,9 +118,7 @@ def conversations(thread: Thread, me: Collection[str], since: datetime, now: dat
 
 
 def _turns(thread: Thread, me: Collection[str]) -> list[Turn]:
-    opening = Message(thread.author, thread.role, thread.created_at, thread.body, is_bot=thread.is_bot)
-    turns = [_turn(message, thread.kind, me) for message in (opening, *thread.comments)]
-    return sorted(turns, key=lambda turn: turn.at)
+    return sorted((_turn(message, thread.kind, me) for message in thread.messages), key=lambda turn: turn.at)
 
 
 def _turn(message: Message, kind: Kind, me: Collection[str]) -> Turn:

@@ -17,7 +17,7 @@ import pytest
 from bot.local_cache.database import SESSIONS_SCHEMA
 from bot.local_cache.local_memory import MemoryOptions
 from bot.local_cache.location import open_memory
-from bot.local_cache.session_answers import also_in_sessions, sessions_about_issue
+from bot.local_cache.session_answers import also_in_sessions, sessions_about
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.requests import WordSearch
@@ -299,10 +299,10 @@ def test_the_memory_of_another_repository_has_no_sessions_of_this_checkout(home:
     request = WordSearch("fix #48")
     with open_memory(MemoryOptions(checkout, repo="octo-org/other", offline=True)) as memory:
         assert not also_in_sessions(request, memory).found
-        assert not sessions_about_issue(memory, 48).found
+        assert not sessions_about(memory, 48).found
         own_memory = memory._replace(is_of_checkout=True)
         assert [session.outline.id for session in also_in_sessions(request, own_memory).found] == ["c-1"]
-        assert [session.id for session in sessions_about_issue(own_memory, 48).found] == ["c-1"]
+        assert [session.id for session in sessions_about(own_memory, 48).found] == ["c-1"]
 
 
 # -- the issues of sessions ----------------------------------------------------------------------------------------

@@ -50,6 +50,11 @@ def test_a_thread_as_of_its_creation_is_its_opening_text() -> None:
     assert CLOSED.as_of(START).revised_at == START
 
 
+def test_the_messages_of_a_thread_begin_with_its_opening_text() -> None:
+    by_bot = replace(CLOSED, is_bot=True)
+    assert by_bot.messages == (Message("octocat", "NONE", START, "Always", is_bot=True), *CLOSED.comments)
+
+
 @given(st.floats(0, 9), st.floats(0, 9))
 def test_looking_back_twice_is_looking_back_to_the_earlier_moment(first: float, second: float) -> None:
     assert CLOSED.as_of(at(first)).as_of(at(second)) == CLOSED.as_of(at(min(first, second)))

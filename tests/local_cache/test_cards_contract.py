@@ -98,7 +98,7 @@ def test_the_cache_and_the_fake_find_the_same_for_the_current_work(
     local_cache: LocalCache, in_memory_cards: InMemoryCards, checkout: Worktree
 ) -> None:
     def reasons(work: WorkAnswer) -> list[list[tuple[CardId, object]]]:
-        related = sorted((item.card.id, item.why) for item in work.related)  # the scores in memory are simpler
+        related = sorted((item.card.id, item.why) for item in work.threads)  # the scores in memory are simpler
         decisions = [(item.card.id, item.why) for item in work.decisions]
         return [related, decisions, [(item.card.id, item.why) for item in work.recent]]
 

@@ -13,7 +13,7 @@ from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import Outcome
 from bot.questions.fields import ORGANISATION_FIELDS, row_of
 from bot.questions.organisation import organisation_items, search_organisation
-from bot.questions.requests import OrganisationRequest, SearchFilter
+from bot.questions.requests import SearchFilter, WordSearch
 from bot.questions.views import ending
 from bot.reading.analyzer import terms
 from bot.reading.search_query import search_query
@@ -68,8 +68,8 @@ def thread(number: int | str, title: str, repository: int = 1, **fields: object)
     return replace(base, **fields)
 
 
-def request(words: str, **choice: object) -> OrganisationRequest:
-    return OrganisationRequest(words, SearchFilter()._replace(**choice), 3, search_query(words, NOW))
+def request(words: str, **choice: object) -> WordSearch:
+    return WordSearch(words, SearchFilter()._replace(**choice), 3, query=search_query(words, NOW))
 
 
 def test_a_hit_has_half_of_the_words_weighted_by_rarity() -> None:

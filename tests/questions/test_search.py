@@ -12,9 +12,9 @@ from bot.domain.card import CardId, MessageHit, Worktree
 from bot.domain.kinds import Kind
 from bot.index.scoring import rank_key
 from bot.questions.evidence import ThreadEvidence, rank_by_evidence
-from bot.questions.requests import SearchFilter, SmartSearch, WordSearch
+from bot.questions.requests import SearchFilter, WordSearch, WorkRequest
 from bot.questions.search import ThreadHits, search_memory
-from bot.questions.smart_search import smart
+from bot.questions.work import find_for_work
 from bot.reading.search_query import search_query
 from tests.questions.in_memory_cards import NOW, InMemoryCards
 from tests.recall.samples import at, closed, duplicate, message, thread
@@ -123,8 +123,8 @@ def test_the_work_at_hand_does_not_widen_the_answer_to_a_question() -> None:
     text, checkout = "What did we decide about sessions?", Worktree(branch="fix/118-full")
     query = search_query(text, NOW)
     listed = {hit.card.id for hit in search_memory(WordSearch(text, query=query), ASKED, ASKED.read).hits}
-    found = {hit.card.id for hit in smart(SmartSearch(text, checkout, NOW, query=query), ASKED, ASKED.read).hits}
-    assert found == listed
+    request = WorkRequest(checkout, NOW, text, query=query, is_search=True)
+    assert {hit.card.id for hit in find_for_work(request, ASKED, ASKED.read).threads} == listed
     assert 118 not in listed
 
 
@@ -218,12 +218,12 @@ def test_a_deleted_message_is_not_mistaken_for_another() -> None:
 def test_a_smart_search_understands_the_same_query_language() -> None:
     cases = [("machine", [1]), ("slow author:octocat", [1]), ('"file system"', [1]), ("#2", [2]), ("is:pr", [3])]
     for text, expected in cases:
-        answer = smart(SmartSearch(text, Worktree(), NOW, query=search_query(text, NOW)), CARDS, CARDS.read)
-        assert [hit.card.id for hit in answer.hits] == expected, text
+        request = WorkRequest(Worktree(), NOW, text, query=search_query(text, NOW), is_search=True)
+        assert [hit.card.id for hit in find_for_work(request, CARDS, CARDS.read).threads] == expected, text
 
 
 def test_a_smart_search_shows_passages() -> None:
-    answer = smart(SmartSearch("machine", Worktree(), NOW), CARDS, CARDS.read)
+    answer = find_for_work(WorkRequest(Worktree(), NOW, "machine", is_search=True), CARDS, CARDS.read)
     assert answer.passages[1].text == "Files are slow on my machine."
 
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.card import Card, Ruling, Worktree, WorktreeCommit
-from bot.questions.requests import SmartSearch
-from bot.questions.smart_search import RankedThread, SmartSearchAnswer, recency, smart
+from bot.questions.requests import SearchFilter, WorkRequest
+from bot.questions.smart_search import RankedThread, recency
+from bot.questions.work import WorkAnswer, find_for_work
 from tests.examples import examples
 from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
@@ -17,16 +18,20 @@ FILLER = tuple(card(key, f"Filler about subject{key}") for key in range(900, 930
 LOGIN = Worktree(branch="login-loop")
 
 
-def search(cards: tuple[Card, ...], checkout: Worktree = LOGIN, words: str = "", limit: int = 20) -> SmartSearchAnswer:
-    return smart(SmartSearch(words, checkout, NOW, limit), InMemoryCards((*cards, *FILLER)))
+def search(cards: tuple[Card, ...], checkout: Worktree = LOGIN, words: str = "", limit: int = 20) -> WorkAnswer:
+    return find_for_work(smart_search(words, checkout, limit), InMemoryCards((*cards, *FILLER)))
 
 
-def score(answer: SmartSearchAnswer, key: int | str) -> float:
-    return next(hit.score for hit in answer.hits if hit.card.id == key)
+def smart_search(words: str, checkout: Worktree, limit: int = 20) -> WorkRequest:
+    return WorkRequest(checkout, NOW, words, limit, is_search=True)
 
 
-def ids(answer: SmartSearchAnswer) -> list[int | str]:
-    return [hit.card.id for hit in answer.hits]
+def score(answer: WorkAnswer, key: int | str) -> float:
+    return next(hit.score for hit in answer.threads if hit.card.id == key)
+
+
+def ids(answer: WorkAnswer) -> list[int | str]:
+    return [hit.card.id for hit in answer.threads]
 
 
 def test_recent_changes_raise_the_score() -> None:
@@ -67,17 +72,17 @@ def test_a_thread_that_names_the_branch_and_the_ticket_of_the_branch_score_highe
     )
     answer = search((named, other))
     assert score(answer, 1) == pytest.approx(1.3 * score(answer, 2))
-    assert answer.hits[0].why[0] == "names the branch"
+    assert answer.threads[0].why[0] == "names the branch"
     ticket = search((card(7, "Login loop"), card(8, "Login loop")), Worktree(branch="7-login-loop"))
     assert score(ticket, 7) == pytest.approx(1.3 * score(ticket, 8))
-    assert ticket.hits[0].why[0] == "the branch names #7"
+    assert ticket.threads[0].why[0] == "the branch names #7"
 
 
 def test_age_files_and_branch_combine_as_specified() -> None:
     thread_card = card(7, "Login loop", files=("auth/cookie.py",), updated_at=NOW - timedelta(hours=5))
     answer = search((thread_card,), Worktree(branch="fix/7-login-loop", modified=("auth/cookie.py",)))
     assert score(answer, 7) == pytest.approx((1.0 * 1.3 + 0.2) * 1.3)
-    assert answer.hits[0].why == (
+    assert answer.threads[0].why == (
         "the branch names #7",
         "touches auth/cookie.py",
         "both speak of login, loop",
@@ -92,17 +97,17 @@ def test_without_signals_it_equals_the_plain_search() -> None:
         card(3, "Login loop again and once more"),
     )
     all_cards = InMemoryCards((*cards, *FILLER))
-    answer = smart(SmartSearch("login loop", Worktree(), NOW), all_cards)
+    answer = find_for_work(smart_search("login loop", Worktree()), all_cards)
     best = all_cards.search({"login": 1.0, "loop": 1.0}, limit=20, floor=0.5)
     assert ids(answer) == [hit.card.id for hit in best]
-    assert [hit.score for hit in answer.hits] == pytest.approx([hit.score / best[0].score for hit in best])
+    assert [hit.score for hit in answer.threads] == pytest.approx([hit.score / best[0].score for hit in best])
 
 
 def test_a_hit_needs_half_of_the_words_whatever_the_branch_names() -> None:
     cards = (card(7, "Something else"), card(8, "Database is locked during import", files=("auth/cookie.py",)))
     answer = search(cards, Worktree(branch="fix/7-login", modified=("auth/cookie.py",)), "database locked")
     assert ids(answer) == [8]
-    assert search(cards, words="kubernetes operator database").hits == ()
+    assert search(cards, words="kubernetes operator database").threads == ()
 
 
 def test_the_branch_decides_between_equal_hits() -> None:
@@ -120,16 +125,16 @@ def test_a_thread_about_the_files_is_found_beyond_the_fifty_best() -> None:
 
 def test_only_fifty_candidates_are_considered() -> None:
     many = tuple(card(key, "Database locked") for key in range(1, 81))
-    assert len(search(many, words="database", limit=100).hits) == 50
-    assert len(search(many, Worktree(branch="database-locked"), limit=100).hits) == 50
-    assert len(search(many, words="database").hits) == 20
+    assert len(search(many, words="database", limit=100).threads) == 50
+    assert len(search(many, Worktree(branch="database-locked"), limit=100).threads) == 50
+    assert len(search(many, words="database").threads) == 20
 
 
 def test_there_are_no_hits_if_nothing_is_relevant() -> None:
     cases = ["wip", "login-kubernetes-operator", "octocat/editorconfig", "login", ""]
     for branch in cases:
         cards = (card(1, "Login does not work"), card(2, "Import is slow"), card(3, "Editor is gone"))
-        assert search(cards, Worktree(branch=branch)).hits == (), branch
+        assert search(cards, Worktree(branch=branch)).threads == (), branch
 
 
 def test_one_word_of_a_branch_is_not_enough_unless_a_file_confirms_it() -> None:
@@ -139,9 +144,9 @@ def test_one_word_of_a_branch_is_not_enough_unless_a_file_confirms_it() -> None:
 
 def test_files_that_many_threads_name_are_not_evidence() -> None:
     many = tuple(card(key, f"Thing {key}", files=("src/app.py",)) for key in range(1, 20))
-    assert search(many, Worktree(modified=("src/app.py",))).hits == ()
-    assert len(search(many[:5], Worktree(modified=("src/app.py",))).hits) == 5
-    assert search(many[:6], Worktree(modified=("src/app.py",))).hits == ()
+    assert search(many, Worktree(modified=("src/app.py",))).threads == ()
+    assert len(search(many[:5], Worktree(modified=("src/app.py",))).threads) == 5
+    assert search(many[:6], Worktree(modified=("src/app.py",))).threads == ()
     readme = (card(1, "One", files=("README.md",)), card(2, "Two", files=("docs/api/README.md",)))
     assert ids(search(readme, Worktree(modified=("docs/api/README.md",)))) == [2]
 
@@ -150,7 +155,7 @@ def test_a_commit_of_the_branch_names_a_thread() -> None:
     answer = search(
         (card(48, "Odd"),), Worktree(branch="wip", commits=(WorktreeCommit("Expire cookies (#48)"),), is_own=True)
     )
-    assert [(hit.card.id, hit.why) for hit in answer.hits] == [(48, ("a commit names #48",))]
+    assert [(hit.card.id, hit.why) for hit in answer.threads] == [(48, ("a commit names #48",))]
 
 
 def test_duplicates_are_shown_as_their_canonical_thread() -> None:
@@ -160,7 +165,7 @@ def test_duplicates_are_shown_as_their_canonical_thread() -> None:
         card(9, "Cookie of another path"),
     )
     answer = search(cards, Worktree(branch="fix/7"))
-    assert [(hit.card.id, hit.why) for hit in answer.hits] == [(9, ("the branch names #7, a duplicate",))]
+    assert [(hit.card.id, hit.why) for hit in answer.threads] == [(9, ("the branch names #7, a duplicate",))]
 
 
 def test_duplicates_in_a_circle_or_of_an_unknown_thread_are_shown_as_they_are() -> None:
@@ -171,10 +176,8 @@ def test_duplicates_in_a_circle_or_of_an_unknown_thread_are_shown_as_they_are() 
 
 def test_a_filtered_thread_does_not_replace_its_duplicate() -> None:
     cards = (card(7, "Login loop", state="open", duplicate_of=8), card(8, "Cookie path"))
-    answer = smart(
-        SmartSearch("", Worktree(branch="fix/7"), NOW, keep=lambda candidate: candidate.state == "open"),
-        InMemoryCards(cards),
-    )
+    request = smart_search("", Worktree(branch="fix/7"))._replace(choice=SearchFilter("open"))
+    answer = find_for_work(request, InMemoryCards(cards))
     assert ids(answer) == [7]
 
 
@@ -188,8 +191,8 @@ def test_equal_scores_are_ordered_by_last_change_and_then_by_id() -> None:
 def test_a_reason_is_one_short_line_whatever_a_file_is_called() -> None:
     path = "src/" + "x" * 300 + "\n\x1b[31m\u202e.py"
     answer = search((card(1, "Odd", files=(path,)),), Worktree(modified=(path,)))
-    assert answer.hits[0].why[0].isprintable()
-    assert len(answer.hits[0].why[0]) < 80
+    assert answer.threads[0].why[0].isprintable()
+    assert len(answer.threads[0].why[0]) < 80
 
 
 def test_unused_signals_are_reported() -> None:
@@ -225,12 +228,13 @@ def test_hits_are_limited_distinct_and_sorted_and_have_reasons(
         card(key, title, files=files, updated_at=NOW - timedelta(days=age), duplicate_of=other)
         for key, (title, files, age, other) in enumerate(values, 1)
     ]
-    answer = smart(SmartSearch(" ".join(words), checkout, NOW, limit), InMemoryCards(cards))
-    assert answer == smart(SmartSearch(" ".join(words), checkout, NOW, limit), InMemoryCards(reversed(cards)))
-    assert len(answer.hits) <= limit
-    assert len(set(ids(answer))) == len(answer.hits)
-    assert all(is_ordered(one, other) for one, other in pairwise(answer.hits))
-    assert all(one.why and len(one.why) <= 4 for one in answer.hits)
+    request = smart_search(" ".join(words), checkout, limit)
+    answer = find_for_work(request, InMemoryCards(cards))
+    assert answer == find_for_work(request, InMemoryCards(reversed(cards)))
+    assert len(answer.threads) <= limit
+    assert len(set(ids(answer))) == len(answer.threads)
+    assert all(is_ordered(one, other) for one, other in pairwise(answer.threads))
+    assert all(one.why and len(one.why) <= 4 for one in answer.threads)
 
 
 def is_ordered(one: RankedThread, other: RankedThread) -> bool:

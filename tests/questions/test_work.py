@@ -1,6 +1,7 @@
 """What there is to know about a branch and about files, on made-up cards and on the sample project."""
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -12,10 +13,9 @@ from hypothesis import strategies as st
 from bot.domain.card import Card, Ending, Ruling, Worktree, WorktreeCommit
 from bot.domain.kinds import Kind
 from bot.domain.thread_json import thread_from_archive
-from bot.questions.related import find_related
-from bot.questions.requests import FilesRequest, WorkRequest
+from bot.questions.requests import WorkRequest
 from bot.questions.views import decision_item
-from bot.questions.work import SECTION_LIMIT, find_for_work
+from bot.questions.work import WORK_LIMIT, WorkAnswer, find_for_work
 from tests.examples import examples
 from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
@@ -33,10 +33,14 @@ def sample() -> InMemoryCards:
     )
 
 
+def related(files: Sequence[str], cards: InMemoryCards) -> WorkAnswer:
+    return find_for_work(WorkRequest(Worktree(), NOW, files=tuple(files)), cards)
+
+
 def test_a_branch_of_the_sample_leads_to_its_ticket_decisions_and_open_tasks() -> None:
     checkout = Worktree(branch="fix/42-session-timeout", modified=("linkbarn/store/session.py",), project="linkbarn")
     work = find_for_work(WorkRequest(checkout, NOW), sample())
-    assert [(item.card.id, item.why[0]) for item in work.related] == [
+    assert [(item.card.id, item.why[0]) for item in work.threads] == [
         (26, "the branch names #42, a duplicate"),
         (17, "touches linkbarn/store/session.py"),
         (14, "touches linkbarn/store/session.py"),
@@ -69,10 +73,10 @@ ANY_TASK = ("open in this project; none is near this work",)
 
 def test_without_signals_the_open_tasks_and_newest_decisions_of_the_project_are_listed() -> None:
     work = find_for_work(WorkRequest(Worktree(), NOW), sample())
-    assert (work.related, work.decisions, work.pulls) == ((), (), ())
-    newest = sample().newest(SECTION_LIMIT, lambda card: card.kind == "issue" and card.state == "open")
+    assert (work.threads, work.decisions, work.pulls) == ((), (), ())
+    newest = sample().newest(WORK_LIMIT, lambda card: card.kind == "issue" and card.state == "open")
     assert [(item.card, item.why) for item in work.tasks] == [(card, ANY_TASK) for card in newest]
-    assert len(work.recent) == SECTION_LIMIT
+    assert len(work.recent) == WORK_LIMIT
     assert not work.is_relevant, "they may be about anything"
 
 
@@ -91,10 +95,8 @@ def test_pull_requests_for_tasks_of_the_project_are_not_listed() -> None:
 
 def test_an_empty_memory_gives_empty_sections() -> None:
     work = find_for_work(WorkRequest(Worktree(branch="fix/1-login", modified=("a.py",)), NOW), InMemoryCards([]))
-    assert (work.related, work.decisions, work.tasks, work.pulls, work.recent) == ((), (), (), (), ())
-    assert find_related(FilesRequest(("a.py",), NOW), InMemoryCards([])) == find_related(
-        FilesRequest((), NOW), sample()
-    )
+    assert (work.threads, work.decisions, work.tasks, work.pulls, work.recent) == ((), (), (), (), ())
+    assert related(["a.py"], InMemoryCards([])) == WorkAnswer()
 
 
 def test_decisions_about_files_are_not_repeated_as_recent() -> None:
@@ -107,8 +109,8 @@ def test_decisions_about_files_are_not_repeated_as_recent() -> None:
 
 def test_the_newest_decision_of_a_thread_is_shown_with_its_age() -> None:
     rulings = (ruling("New.", 1.5), ruling("Old.", 9), Ruling("Undated.", "octocat", "OWNER", None))
-    related = find_related(FilesRequest(("a.py",), NOW), InMemoryCards([card(1, files=("a.py",), decisions=rulings)]))
-    assert [(item.card.decisions[0].text, item.why[0]) for item in related.decisions] == [
+    answer = related(["a.py"], InMemoryCards([card(1, files=("a.py",), decisions=rulings)]))
+    assert [(item.card.decisions[0].text, item.why[0]) for item in answer.decisions] == [
         ("New.", "touches a.py; decided 1 day ago")
     ]
 
@@ -116,29 +118,23 @@ def test_the_newest_decision_of_a_thread_is_shown_with_its_age() -> None:
 def test_a_valid_decision_is_shown_before_a_newer_superseded_one() -> None:
     valid, superseded = ruling("Old.", 9), ruling("New.", 1)._replace(superseded_by="#51")
     for rulings, expected in (((valid, superseded), "“Old.”"), ((superseded,), "“New.”; superseded by #51")):
-        related = find_related(
-            FilesRequest(("a.py",), NOW), InMemoryCards([card(1, files=("a.py",), decisions=rulings)])
-        )
-        (line,) = (decision_item(item, "").decision for item in related.decisions)
+        answer = related(["a.py"], InMemoryCards([card(1, files=("a.py",), decisions=rulings)]))
+        (line,) = (decision_item(item, "").decision for item in answer.decisions)
         assert line.partition(": ")[2] == expected
         assert line.startswith("octocat (maintainer), 20"), "who, in what role, and when"
 
 
 def test_threads_about_files_are_listed_with_the_most_files_first() -> None:
-    related = find_related(
-        FilesRequest(("linkbarn/auth/cookie.py", "linkbarn/web/urls.py", "store/session.py"), NOW), sample()
-    )
-    assert related.threads[0].card.id == 50
-    assert related.threads[0].why == ("touches linkbarn/auth/cookie.py, linkbarn/web/urls.py",)
-    assert {14, 17, 32, 48, 59} == {item.card.id for item in related.threads[1:]}
-    assert [item.card.id for item in related.decisions] == [48, 14]
+    answer = related(["linkbarn/auth/cookie.py", "linkbarn/web/urls.py", "store/session.py"], sample())
+    assert answer.threads[0].card.id == 50
+    assert answer.threads[0].why == ("touches linkbarn/auth/cookie.py, linkbarn/web/urls.py",)
+    assert {14, 17, 32, 48, 59} == {item.card.id for item in answer.threads[1:]}
+    assert [item.card.id for item in answer.decisions] == [48, 14]
 
 
 def test_a_requested_file_counts_even_if_many_threads_name_it() -> None:
-    related = find_related(
-        FilesRequest(("README.md",), NOW), InMemoryCards([card(key, files=("README.md",)) for key in range(1, 30)])
-    )
-    assert len(related.threads) == 10
+    answer = related(["README.md"], InMemoryCards([card(key, files=("README.md",)) for key in range(1, 30)]))
+    assert len(answer.threads) == 10
 
 
 def test_a_file_that_many_threads_name_keeps_its_newest_decisions() -> None:
@@ -149,7 +145,7 @@ def test_a_file_that_many_threads_name_keeps_its_newest_decisions() -> None:
         (2, "touches src/app.py; decided 2 days ago"),
         (3, "touches src/app.py; decided 3 days ago"),
     ]
-    assert work.related == (), "it does not tell these threads apart"
+    assert work.threads == (), "it does not tell these threads apart"
 
 
 def test_among_many_decisions_about_a_file_the_most_specific_come_first() -> None:
@@ -165,7 +161,7 @@ def test_among_many_decisions_about_a_file_the_most_specific_come_first() -> Non
         decided(40, files=("app.py", "src/rare.py")),
         decided(3, files=("src/app.py",), decisions=superseded),
     ]
-    work = find_related(FilesRequest(("src/app.py", "src/rare.py"), NOW), InMemoryCards(cards))
+    work = related(["src/app.py", "src/rare.py"], InMemoryCards(cards))
     assert [item.card.id for item in work.decisions] == [40, 32, 33, 31, *range(10, 16)]
     checkout = Worktree(modified=("src/app.py", "src/rare.py"))
     assert [item.card.id for item in find_for_work(WorkRequest(checkout, NOW), InMemoryCards(cards)).decisions] == [
@@ -199,8 +195,8 @@ def test_open_pull_requests_on_the_issues_and_files_are_listed_with_reasons() ->
         card(13, "Printer", state="closed"),
     ]
     expected = [(20, ("says that it closes #12",)), (21, ("touches auth/cookie.py",))]
-    related = find_related(FilesRequest(("auth/cookie.py",), NOW), InMemoryCards(cards))
-    assert [(item.card.id, item.why) for item in related.pulls] == expected
+    answer = related(["auth/cookie.py"], InMemoryCards(cards))
+    assert [(item.card.id, item.why) for item in answer.pulls] == expected
     work = find_for_work(
         WorkRequest(Worktree(branch="fix/12-login", modified=("auth/cookie.py",)), NOW), InMemoryCards(cards)
     )
@@ -210,7 +206,7 @@ def test_open_pull_requests_on_the_issues_and_files_are_listed_with_reasons() ->
 
 def test_an_open_pull_request_on_a_closed_issue_is_not_listed() -> None:
     cards = [card(12, files=("a/b.py",)), pull(20, references=(12,), closes=(12,))]
-    assert find_related(FilesRequest(("a/b.py",), NOW), InMemoryCards(cards)).pulls == ()
+    assert related(["a/b.py"], InMemoryCards(cards)).pulls == ()
 
 
 CARDS = st.lists(
@@ -246,7 +242,7 @@ def test_each_section_has_at_most_three_threads_and_none_twice(
     checkout = Worktree(branch=branch, modified=("a/b.py", "c/d.py"))
     work = find_for_work(WorkRequest(checkout, NOW), InMemoryCards(cards))
     assert work == find_for_work(WorkRequest(checkout, NOW), InMemoryCards(reversed(cards)))
-    for section in (work.related, work.decisions, work.tasks, work.pulls, work.recent):
-        assert len({item.card.id for item in section}) == len(section) <= SECTION_LIMIT
+    for section in (work.threads, work.decisions, work.tasks, work.pulls, work.recent):
+        assert len({item.card.id for item in section}) == len(section) <= WORK_LIMIT
         assert all(item.why for item in section)
     assert all(item.card.state == "open" for item in work.tasks)

@@ -21,9 +21,10 @@ from bot.domain.thread import Outcome, RepositoryAddress, Thread
 from bot.domain.thread_json import stamp, storable
 from bot.errors import UserError
 from bot.local_cache.sync import open_store
+from bot.local_cache.threads import record_named
 from bot.memory.memory import Memory
 from bot.questions.comment import comment_on, usual_language
-from bot.questions.requests import MAX_NAME, keys_of, parse_issue
+from bot.questions.requests import MAX_NAME, parse_issue
 from bot.recall.answer import recall
 from bot.settings.schema import Settings
 
@@ -93,10 +94,8 @@ def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
 
 
 def _find_thread(memory: Memory, text: str, repo: str) -> Thread:
-    for key in keys_of(text, repo):
-        record = memory.records([key]).get(key)
-        if isinstance(record, Thread):
-            return record
+    if thread := record_named(memory, text, repo):
+        return thread
     if named := parse_issue(text):
         named.within(repo)
     raise UserError(f"no thread {storable(text)[:MAX_NAME]} in this store")

@@ -28,7 +28,7 @@ from bot.domain.thread import Thread, ThreadId
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.location import open_memory
-from bot.local_cache.session_answers import records_about_issue, sessions_about_work
+from bot.local_cache.session_answers import also_at_work, records_about_issue
 from bot.local_cache.threads import card_at, open_records
 from bot.memory.memory import Memory
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
@@ -212,13 +212,12 @@ def run_context(args: ContextArguments) -> object:
 
 def _branch_context(args: ContextArguments) -> str:
     with open_memory(args.memory) as memory:
-        worktree = worktree_of(memory)
-        request = WorkRequest(worktree, args.now)
-        sessions = sessions_about_work(memory, worktree)
-        answer = find_for_work(request, memory.local_cache, sessions.found)
+        request = WorkRequest(worktree_of(memory), args.now)
+        answer, sessions = find_for_work(request, memory.local_cache), also_at_work(request, memory)
         show_notes(memory, answer.unused, sessions.notes)
-        text = branch_text(work_rows(answer, memory.home, agents=True), args.format, args.chars)
-    if not answer.is_relevant and not memory.missing:
+        rows = work_rows(answer, request, sessions.found, memory.home, agents=True)
+        text = branch_text(rows, args.format, args.chars)
+    if not (answer.is_relevant or sessions.found or memory.missing):
         warn(NO_RESULTS)
     return text
 

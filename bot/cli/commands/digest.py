@@ -17,7 +17,7 @@ from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.location import open_memory
 from bot.pipeline.digest import digest_of_memory
 from bot.questions.digest import DigestRequest, MaintainerReport
-from bot.questions.digest_views import report_items, report_row, summary_sentence
+from bot.questions.digest_views import report_items, report_page, report_row, summary_sentence
 
 
 class DigestArguments(MemoryArguments):
@@ -43,9 +43,7 @@ def run_digest(args: DigestArguments) -> CommandResult:
         show_notes(local_memory)
         home = local_memory.home or (f"{GITHUB}/{local_memory.repo}" if local_memory.repo else "")
     if args.html:
-        from bot.evaluation.digest_page import render_digest
-
-        write_page(args.html, render_digest(report, home))
+        write_page(args.html, report_page(report, home))
     if args.json:
         shown: object = {"schema": SCHEMA_VERSION, **report_row(report, home)}
     else:

@@ -24,13 +24,13 @@ from bot.errors import UserError
 from bot.local_cache.organisation import (
     OrganisationSource,
     SourceUpdate,
-    open_index,
     organisation_folder,
     read_sources,
     require_sources,
+    search_folder,
 )
 from bot.questions.fields import ORGANISATION_FIELDS, Row, rows_of
-from bot.questions.requests import SLUG, OrganisationRequest
+from bot.questions.requests import SLUG, WordSearch
 
 COLUMNS = "repository\tthreads\tchanged\tupdated\tpath\tfault"
 _REPOSITORY_NAME = re.compile(SLUG, re.ASCII)
@@ -152,18 +152,15 @@ def _row(source: OrganisationSource, changed: int) -> Row:
     }
 
 
-def search_folder(args: TableArguments, place: str, request: OrganisationRequest) -> CommandResult:
+def search_many(args: TableArguments, place: str, request: WordSearch) -> CommandResult:
     """Search the threads of many repositories, those of the folder ``place``."""
-    from bot.questions.organisation import organisation_items, search_organisation
-
     folder = organisation_folder(place)
     if place and not folder.is_dir():
         raise UserError(f"{place[:100]!r} is not a folder: put --org after the words, or name its folder")
-    source_list = require_sources(folder)
-    with open_index(folder) as index:
-        hits = search_organisation(request, index, source_list.names)
-    for note in filter(None, (*hits.notes, source_list.age_note(args.now))):
+    found = search_folder(folder, request, args.now)
+    for note in found.notes:
         warn(note)
-    items = organisation_items(hits.found, request.words)
-    shown: object = rows_of(ORGANISATION_FIELDS, items) if args.json else list_text(items, header=args.header)
-    return args.result(shown, found=bool(hits.found), coverage=source_list.search_scope)
+    shown: object = (
+        rows_of(ORGANISATION_FIELDS, found.items) if args.json else list_text(found.items, header=args.header)
+    )
+    return args.result(shown, found=bool(found.items), coverage=found.searched.search_scope)

@@ -24,8 +24,9 @@ from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
 from bot.domain.thread_json import storable
 from bot.errors import UserError
 from bot.local_cache.sync import open_store
+from bot.local_cache.threads import record_named
 from bot.memory.memory import Memory
-from bot.questions.requests import MAX_NAME, keys_of
+from bot.questions.requests import MAX_NAME
 from bot.reading.endings.outcome import outcome
 from bot.recall.answer import known_endings
 
@@ -90,12 +91,10 @@ def _named_threads(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], l
     names = [text for text in map(str.strip, ids.split(",")) if text]
     if not names:
         raise UserError("--ids names no thread: give ids with commas between them, such as 12,15")
-    keys = {text: keys_of(text, repo) for text in names}
-    records = memory.records({key for each in keys.values() for key in each})
     threads: dict[ThreadId, Thread] = {}
     faults = []
     for text in names:
-        thread = next((record for record in map(records.get, keys[text]) if isinstance(record, Thread)), None)
+        thread = record_named(memory, text, repo)
         if thread is None:
             faults.append(f"no thread {storable(text)[:MAX_NAME]} in this store")
         elif not thread.is_closed:

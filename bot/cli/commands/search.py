@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,26 +21,23 @@ from bot.cli.options import (
     state_option,
 )
 from bot.cli.output import SCHEMA_VERSION, facts_of_answer, progress, show_notes, warn
+from bot.domain.card import Worktree
 from bot.domain.kinds import Kind
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
-from bot.local_cache.session_answers import also_at_work, also_in_sessions, sessions_about_work
+from bot.local_cache.session_answers import also_at_work, also_in_sessions
 from bot.questions.fields import (
     LINKED_FIELDS,
     SEARCH_FIELDS,
     SESSION_PASSAGE_FIELDS,
-    SMART_FIELDS,
     Item,
     Row,
     rows_of,
 )
 from bot.questions.requests import (
-    FilesRequest,
-    OrganisationRequest,
     SearchFilter,
-    SmartSearch,
     WordSearch,
     WorkRequest,
     asked_by,
@@ -51,11 +48,8 @@ from bot.questions.views import (
     ItemSection,
     hit_items,
     linked_items,
-    related_items,
     search_scope,
-    section_rows,
     session_item,
-    smart_items,
     work_items,
     work_rows,
 )
@@ -116,13 +110,13 @@ def run_search(args: SearchArguments) -> object:
     filters = SearchFilter(args.state, args.kind or "all", frozenset(args.label), author, args.since)
     words = " ".join(args.words)
     query = search_query(words, datetime.now(UTC))
+    request = WordSearch(words, filters, args.limit, args.expand, tuple(args.logs), query)
     if args.org is not None:
-        from bot.cli.commands.org import search_folder  # other searches do not need it
+        from bot.cli.commands.org import search_many  # other searches do not need it
 
         if wrong := [name for name in _SINGLE_MEMORY_OPTIONS if getattr(args, name)]:
             raise UserError(f"--{wrong[0].replace('_', '-')} is for a search in one repository: leave it or --org out")
-        return search_folder(args, args.org, OrganisationRequest(words, filters, args.limit, query))
-    request = WordSearch(words, filters, args.limit, args.expand, tuple(args.logs), query)
+        return search_many(args, args.org, request)
     if request.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # other searches do not need it
 
@@ -171,46 +165,51 @@ def _hit_rows(items: Sequence[Item], linked: Sequence[Item], request: WordSearch
 
 
 def run_smart_search(args: SmartSearchArguments) -> object:
-    from bot.questions.smart_search import smart
+    words, now = " ".join(args.words), args.now
 
-    words, choice = " ".join(args.words), SearchFilter(args.state)
-    with open_memory(args.memory) as memory:
-        now = args.now
-        query = search_query(words, now, memory.questions)
-        request = SmartSearch(words, worktree_of(memory), now, args.limit, choice.matches, query)
-        answer = smart(request, memory.local_cache, _message_reader(args, query, memory))
-        sessions = also_at_work(request, memory, choice)
-        show_notes(memory, answer.unused, (*sessions.notes, *sessions.searched))
-        items, on_sessions = smart_items(answer, words, memory.home), [session_item(hit) for hit in sessions.found]
-        if args.json:
-            shown: object = {
-                "schema": SCHEMA_VERSION,
-                "hits": rows_of(SMART_FIELDS, items, memory.home) + rows_of(SEARCH_FIELDS, on_sessions),
-                **facts_of_answer(memory, answer.used, answer.unused, sessions.notes),
-            }
-        else:
-            shown = output.list_text([*items, *on_sessions], header=args.header)
-        coverage = search_scope(memory.local_cache)
-    found = bool(answer.hits or sessions.found)
-    return args.result(shown, found=found, has_memory=not memory.missing, coverage=coverage)
+    def ask(memory: LocalMemory) -> WorkRequest:
+        query, choice = search_query(words, now, memory.questions), SearchFilter(args.state)
+        return WorkRequest(worktree_of(memory), now, words, args.limit, choice, query, is_search=True)
+
+    return _answer_work(args, ask)
 
 
 def run_what(args: WhatArguments) -> object:
+    return _answer_work(args, lambda memory: WorkRequest(worktree_of(memory), args.now))
+
+
+def run_related(args: RelatedArguments) -> object:
+    def ask(memory: LocalMemory) -> WorkRequest:
+        files = tuple(_path_in_checkout(memory.require(), file) for file in args.files)
+        return WorkRequest(Worktree(), args.now, files=files)
+
+    return _answer_work(args, ask)
+
+
+def _answer_work(args: TableArguments, ask: Callable[[LocalMemory], WorkRequest]) -> object:
     from bot.questions.work import find_for_work
 
     with open_memory(args.memory) as memory:
-        worktree = worktree_of(memory)
-        sessions = sessions_about_work(memory, worktree)
-        answer = find_for_work(WorkRequest(worktree, args.now), memory.local_cache, sessions.found)
-        show_notes(memory, answer.unused, sessions.notes)
+        request, cards = ask(memory), memory.local_cache
+        answer = find_for_work(request, cards, _message_reader(args, request.parsed_query, memory))
+        sessions = also_at_work(request, memory)
+        show_notes(memory, answer.unused, (*sessions.notes, *sessions.searched))
         if args.json:
-            rows = work_rows(answer, memory.home)
-            facts = facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
+            rows = work_rows(answer, request, sessions.found, memory.home)
+            facts = {} if request.files else facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
             shown: object = {"schema": SCHEMA_VERSION, **rows, **facts}
         else:
-            sections = work_items(answer, memory.home)
-            shown = output.sections_text(_each_once(sections) if output.is_terminal() else sections, header=args.header)
-    return args.result(shown, found=answer.is_relevant, has_memory=not memory.missing)
+            shown = _sections_text(work_items(answer, request, sessions.found, memory.home), request, args)
+        coverage = search_scope(cards) if request.is_search else ""
+    found = answer.is_relevant or bool(sessions.found)
+    return args.result(shown, found=found, has_memory=not memory.missing, coverage=coverage)
+
+
+def _sections_text(sections: Sequence[ItemSection], request: WorkRequest, args: TableArguments) -> str:
+    if request.is_search:
+        return output.list_text([item for section in sections for item in section.items], header=args.header)
+    is_short = output.is_terminal() and not request.files
+    return output.sections_text(_each_once(sections) if is_short else sections, header=args.header)
 
 
 def _each_once(sections: Sequence[ItemSection]) -> list[ItemSection]:
@@ -224,22 +223,6 @@ def _each_once(sections: Sequence[ItemSection]) -> list[ItemSection]:
         section._replace(items=[items.pop(item.card.id) for item in section.items if item.card.id in items])
         for section in sections
     ]
-
-
-def run_related(args: RelatedArguments) -> object:
-    from bot.questions.related import find_related
-
-    with open_memory(args.memory) as memory:
-        memory.require()
-        files = tuple(_path_in_checkout(memory, file) for file in args.files)
-        answer = find_related(FilesRequest(files, args.now), memory.local_cache)
-        show_notes(memory)
-        sections = related_items(answer, memory.home)
-        if args.json:
-            shown: object = {"schema": SCHEMA_VERSION, **section_rows(sections, memory.home)}
-        else:
-            shown = output.sections_text(sections, header=args.header)
-    return args.result(shown, found=bool(answer.threads))
 
 
 def _path_in_checkout(memory: LocalMemory, file: str) -> str:

@@ -13,8 +13,7 @@ from bot.domain.thread import OutcomeKind, Thread
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
-from bot.local_cache.session_answers import sessions_about_issue
-from bot.local_cache.session_sources import SessionAnswer
+from bot.local_cache.session_answers import sessions_about
 from bot.local_cache.threads import card_named, thread_named
 from bot.questions.addresses import citation, url_of
 from bot.questions.fields import (
@@ -56,7 +55,7 @@ def run_show(args: ShowArguments) -> CommandResult:
         request = ThreadRequest(args.id, UNLIMITED_CHARS if args.full else args.chars, expand=True)
         answer = read_thread(request, thread, card_named(memory, thread), memory.local_cache)
         linked = linked_items(answer.neighbours, memory.home)
-        on_it = sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else SessionAnswer()
+        on_it = sessions_about(memory, thread.id)
         sessions = rows_of(SESSION_FIELDS, on_it.found)
         show_notes(memory if not memory.missing else memory._replace(missing=""), notes=on_it.notes)
         if args.json:

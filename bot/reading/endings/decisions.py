@@ -79,8 +79,7 @@ def decisions(thread: Thread, outcome: Outcome | None = None) -> tuple[Decision,
     maintainers and closers, then those that end the thread, then those of a group, then later ones.
     """
     ending = _closing_comments(thread)
-    opening = Message(thread.author, thread.role, thread.created_at, thread.body, is_bot=thread.is_bot)
-    messages = [(index, message) for index, message in enumerate((opening, *thread.comments), -1)]
+    messages = list(enumerate(thread.messages, -1))
     all_found = [
         candidate for index, message in messages for candidate in _find_decisions(thread, message, index, ending)
     ]

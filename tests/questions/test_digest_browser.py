@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from bot.evaluation.digest_page import render_digest
 from bot.questions.digest import MaintainerReport
+from bot.questions.digest_views import report_page
 from tests.browser import TOO_WIDE, WINDOWS, axe_violations, browser, open_watched, resize, show_all
-from tests.evaluation.test_digest_page import EMPTY, hostile
 from tests.examples import share
 from tests.questions.digest_samples import HOME, create_memory, report
+from tests.questions.test_digest_page import EMPTY, hostile
 
 __all__ = ["browser"]
 
@@ -34,7 +34,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, MaintainerRep
 
 @pytest.fixture
 def open_digest(browser: Browser, tmp_path: Path) -> Open:
-    return lambda digest, window: open_watched(browser, tmp_path, render_digest(digest, HOME), window)
+    return lambda digest, window: open_watched(browser, tmp_path, report_page(digest, HOME), window)
 
 
 @pytest.mark.parametrize(("sample", "window"), share(product(SAMPLES, WINDOWS), 2))

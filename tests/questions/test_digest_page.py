@@ -11,7 +11,6 @@ import pytest
 
 from bot.domain.card import Card, Passage
 from bot.domain.kinds import Kind
-from bot.evaluation.digest_page import plot_weeks, render_digest, weeks_in_words
 from bot.questions.digest import (
     DECIDED,
     MANY_REPORTS,
@@ -21,6 +20,7 @@ from bot.questions.digest import (
     EvidenceIssue,
     MaintainerReport,
 )
+from bot.questions.digest_views import plot_weeks, report_page, weeks_in_words
 from tests.evaluation.test_report import HOSTILE, Page
 from tests.questions.digest_samples import DECIDED as DECISION
 from tests.questions.digest_samples import HOME, NOW, PAGE, SINCE, THREADS, create_memory, report
@@ -55,16 +55,16 @@ def hostile(text: str) -> MaintainerReport:
 @pytest.mark.slow
 def test_the_page_is_well_formed_and_the_same_each_time(sample: MaintainerReport) -> None:
     for digest in (sample, EMPTY):
-        html = render_digest(digest, HOME)
+        html = report_page(digest, HOME)
         page = Page(html)
-        assert html == render_digest(digest, HOME)
+        assert html == report_page(digest, HOME)
         assert [page.tags[0][0], len(page.named("h1"))] == ["html", 1]
         ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
         assert sorted(set(ids)) == sorted(ids)
 
 
 def test_nothing_is_loaded_and_there_is_no_script(sample: MaintainerReport) -> None:
-    html = render_digest(sample, HOME)
+    html = report_page(sample, HOME)
     page = Page(html)
     assert re.findall(r"(?i)url\(|@import|@font-face|\bfetch\b|XMLHttp|\beval\b", html) == []
     loading = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "use"}
@@ -79,7 +79,7 @@ def test_nothing_is_loaded_and_there_is_no_script(sample: MaintainerReport) -> N
 
 
 def test_only_our_own_style_is_allowed(sample: MaintainerReport) -> None:
-    page = Page(render_digest(sample, HOME))
+    page = Page(report_page(sample, HOME))
     policy = next(meta["content"] for meta in page.named("meta") if meta.get("http-equiv") == "Content-Security-Policy")
     rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
     (text,) = page.texts["style"]
@@ -94,9 +94,9 @@ def test_only_our_own_style_is_allowed(sample: MaintainerReport) -> None:
 
 @pytest.mark.slow
 def test_hostile_texts_stay_text() -> None:
-    tame = Page(render_digest(hostile("tame"), "")).tags
+    tame = Page(report_page(hostile("tame"), "")).tags
     for text in filter(None, HOSTILE):
-        wild = render_digest(hostile(text), "")
+        wild = report_page(hostile(text), "")
         tags = Page(wild).tags
         assert [tag for tag, _ in tags] == [tag for tag, _ in tame], text[:24]
         assert {name for _, names in tags for name in names} == {name for _, names in tame for name in names}
@@ -105,7 +105,7 @@ def test_hostile_texts_stay_text() -> None:
 
 
 def test_the_counts_link_to_their_sections(sample: MaintainerReport) -> None:
-    page = Page(render_digest(sample, HOME))
+    page = Page(report_page(sample, HOME))
     values = [text.strip() for text in page.texts["dd"]]
     assert values == ["1", "2", "1", "26", "0", "1"]
     assert {"#possibly_back", "#decided_since"} <= {attributes["href"] for attributes in page.named("a")}
@@ -113,7 +113,7 @@ def test_the_counts_link_to_their_sections(sample: MaintainerReport) -> None:
 
 
 def test_the_page_says_how_many_items_are_left_out_and_which_sections_are_empty(sample: MaintainerReport) -> None:
-    text = " ".join(" ".join(Page(render_digest(sample, HOME)).texts["main"]).split())
+    text = " ".join(" ".join(Page(report_page(sample, HOME)).texts["main"]).split())
     assert "and 16 others" in text
     assert "Nothing to look at These lists are empty: Asked often and not documented. No page is remembered" in text
     assert "and 3 more" in text
@@ -121,26 +121,26 @@ def test_the_page_says_how_many_items_are_left_out_and_which_sections_are_empty(
 
 def test_a_report_without_empty_sections_ends_with_its_notes(sample: MaintainerReport) -> None:
     full = sample._replace(sections=tuple(section for section in sample.sections if section.total))
-    page = Page(render_digest(full, HOME))
+    page = Page(report_page(full, HOME))
     text = " ".join(" ".join(page.texts["main"]).split())
     assert "These lists are empty" not in text
     assert " . " not in text
     assert text.endswith("No page is remembered, so answered questions were not looked up.")
-    assert "No page" not in " ".join(Page(render_digest(full._replace(notes=()), HOME)).texts["main"])
+    assert "No page" not in " ".join(Page(report_page(full._replace(notes=()), HOME)).texts["main"])
 
 
 def test_evidence_and_quotations_are_linked(sample: MaintainerReport) -> None:
-    html = render_digest(sample, HOME)
+    html = report_page(sample, HOME)
     assert f'<a href="{HOME}/issues/48">#48</a>' in html
     assert (
         f'<a href="{HOME}/issues/75#issuecomment-{DECISION.comments[0].id}">octocat (maintainer), 2026-11-16</a>'
         in html
     )
-    assert "<a href" not in render_digest(sample, "").replace('<a href="#', "")
+    assert "<a href" not in report_page(sample, "").replace('<a href="#', "")
 
 
 def test_an_empty_report_says_so() -> None:
-    text = " ".join(Page(render_digest(EMPTY, HOME)).texts["body"][0].split())
+    text = " ".join(Page(report_page(EMPTY, HOME)).texts["body"][0].split())
     assert "26 October 2026 to 25 November 2026: 0 things to look at." in text
     assert "Look at these first" not in text
 
