@@ -27,14 +27,12 @@ from bot.github.errors import ForgeError, Gone, NotInstalled, Suspended, Unreach
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.github.foreign_thread import ForeignRepository
 from bot.server.model import Arrival, Delivery, Grant, RepositoryKey
-from bot.server.options import ServerOptions
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.organisation.search import CheckedSearch
 from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.github_access import TokenCache
-from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents
+from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents, list_installations
 from bot.server.work.policy import judge
-from bot.server.work.resync import Resync
 from bot.settings.schema import OrganisationSettings, Settings
 from tests.examples import examples
 from tests.server.queues import FileInbox
@@ -499,8 +497,8 @@ class World:
     def resync(self) -> None:
         self.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
         api: Any = _Listing(self.forge)
-        resync = Resync(api, self.inbox, ServerOptions(app_id=APP), self.tokens, lambda _: None)
-        resync._list_repositories(self.forge.now)
+        events = InstallationEvents(self.inbox, self.tokens, lambda _: None, self.forge.now)
+        list_installations(api, APP, events)
 
 
 TABLES = ("deliveries", "queue", "repositories", "installations", "organisation_shown", "heartbeats", "pauses")
