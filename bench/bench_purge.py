@@ -28,7 +28,6 @@ from bot.server.model import Arrival, RepositoryKey
 from bot.server.storage.database import Database
 from bot.server.storage.database import machine_clock as clock
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.retention import purge
 
 RATE = 100
 """Deliveries a second that the purge must keep up with."""
@@ -85,7 +84,7 @@ def timed_purge(url: str) -> tuple[int, float]:
     with inbox.database.transaction() as asking:
         asking.row("select 1 as connected")
     began = time.perf_counter()
-    return purge(inbox.database, inbox.now, clock() - 60_000), time.perf_counter() - began
+    return inbox.purge(clock() - 60_000), time.perf_counter() - began
 
 
 def storing(inbox: Inbox) -> Iterator[float]:
@@ -111,7 +110,7 @@ def measured(kind: str, url: str, rows: int, other: Executor) -> PurgeFigures:
         alone.append(ms)
         if time.monotonic() > until:
             break
-    beside, purging = list[float](), other.submit(purge, url)
+    beside, purging = list[float](), other.submit(timed_purge, url)
     for ms in storing(inbox):
         beside.append(ms)
         if purging.done():

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from bot.domain.hosts import GITHUB
 from bot.errors import UserError, WorldError
-from bot.server.scope import RepositoryScope
+from bot.server.model import RepositoryScope
 from bot.settings.schema import SettingRule, SettingsError, Value, check_value, rules, setting
 
 ENV_PREFIX = "PRECEDENT_"

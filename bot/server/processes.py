@@ -26,9 +26,7 @@ from typing import NoReturn
 from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
-from bot.recall.candidates import Candidates
-from bot.recall.other_repositories import elsewhere_to_show
-from bot.server.dependencies import Run, RunDependencies
+from bot.server.dependencies import Run, RunDependencies, open_index, run_dependencies
 from bot.server.log import run_guarded, write_logs
 from bot.server.options import (
     WORKER_NAME_KEY,
@@ -38,8 +36,7 @@ from bot.server.options import (
     stored_password,
     worker_environment,
 )
-from bot.server.organisation.guard import INDEX_UP, OrganisationGuard
-from bot.server.organisation.register import OrganisationRegister
+from bot.server.organisation.guard import INDEX_UP
 from bot.server.pages import health
 from bot.server.receive.connections import open_listener, serve_http
 from bot.server.receive.webhook import WebhookRules
@@ -47,16 +44,10 @@ from bot.server.receive.writer import GroupCommitWriter
 from bot.server.secret_files import SecretFiles
 from bot.server.spans import start_tracing, stop_tracing
 from bot.server.startup_check import OutsideChecks, StartupProblem, examine, raise_problems
-from bot.server.storage.clones import CloneCache
-from bot.server.storage.counters import CounterTable
 from bot.server.storage.database import Database, DatabaseClock
-from bot.server.storage.disk import DiskGuard
-from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
+from bot.server.storage.heartbeats import APP_HEARTBEAT
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.tokens import TokenCache
-from bot.server.web import create_app
-from bot.server.web_context import WebContext
-from bot.server.work.pushes import RateLimiter
+from bot.server.web import WebContext, create_app
 from bot.server.work.resync import Resync
 from bot.server.work.worker import Task, Worker, WorkerExit
 
@@ -237,7 +228,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
     with open_inbox(options, own_name(), hurry=True) as inbox:
 
         def is_leader() -> bool:
-            return Heartbeats(inbox.database, inbox.now).try_lead(EXPORTER_ROLE, inbox.worker, EXPORTER_SECONDS)
+            return inbox.heartbeats.try_lead(EXPORTER_ROLE, inbox.worker, EXPORTER_SECONDS)
 
         def closing_reason() -> str:
             is_leader()
@@ -245,7 +236,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
 
         writer = GroupCommitWriter(inbox, closing_reason)
         rules = WebhookRules(options.app_id, options.secrets, _fetch_login(options, inbox), options.scope)
-        door = WebContext(rules, writer, inbox, options, inbox.now, is_leader)
+        door = WebContext(rules, writer, inbox, options, is_leader)
 
         def use_secrets(new: ServerOptions) -> None:
             _app(new).close()  # a key that cannot sign is refused
@@ -312,9 +303,9 @@ def _run_worker(options: ServerOptions, run: Run, parent: int, name: str, alive:
             raise WorldError("GitHub has not confirmed the App yet: check that its API can be reached")
         SecretFiles(options, os.environ, lambda new: app.use_key(new.private_key), warns=not parent).watch()
         dependencies = run_dependencies(options, inbox, app, login, stop)
-        clock, guard = dependencies.now, dependencies.organisation
+        guard = dependencies.organisation
         resync = Resync(app, inbox, options, dependencies.tokens, dependencies.clones.forget)
-        tasks = {RESYNC_TASK: Task(lambda: resync.run(clock()), options.sweep_minutes)}
+        tasks = {RESYNC_TASK: Task(lambda: resync.run(inbox.now()), options.sweep_minutes)}
         worker = Worker(
             inbox,
             lambda lease: run(lease, dependencies),
@@ -333,46 +324,15 @@ def _run_worker(options: ServerOptions, run: Run, parent: int, name: str, alive:
     return 0
 
 
-def run_dependencies(
-    options: ServerOptions, inbox: Inbox, app: App, login: str, stop: threading.Event
-) -> RunDependencies:
-    """What the runs of a process need; ``login`` is ours at GitHub."""
-    guard = None
-    if options.organisation:
-        guard = OrganisationGuard(
-            partial(_open_index, options.organisation), CounterTable(inbox.database, inbox.now).add
-        )
-    return RunDependencies(
-        options=options,
-        inbox=inbox,
-        tokens=TokenCache(app),
-        clones=CloneCache(options.data / "clones", options.clones_mb),
-        disk=DiskGuard(options.data),
-        pace=RateLimiter(options.pushes_per_minute, inbox.now),
-        own_login=login,
-        stop=stop,
-        now=inbox.now,
-        organisation=guard,
-        ranking=(lambda installation: partial(elsewhere_to_show, guard.index(installation))) if guard else None,
-        indexed=OrganisationRegister(inbox).note_changed,
-    )
-
-
 @contextmanager
 def rebuild_dependencies(options: ServerOptions, inbox: Inbox, stop: threading.Event) -> Iterator[RunDependencies]:
     with _app(options) as app:
         yield run_dependencies(options, inbox, app, "", stop)
 
 
-def _open_index(address: str, installation: int) -> Candidates:
-    from bot.organisation.lance import open_candidates
-
-    return open_candidates(address, str(installation))
-
-
 def _ask_index(options: ServerOptions) -> None:
     """Raises WorldError if the place of the index does not answer."""
-    _open_index(options.organisation, 0).search(["precedent"], {0})
+    open_index(options.organisation, 0).search(["precedent"], {0})
 
 
 def _fetch_login(options: ServerOptions, inbox: Inbox) -> str:
@@ -382,12 +342,12 @@ def _fetch_login(options: ServerOptions, inbox: Inbox) -> str:
     """
     try:
         with _app(options) as app:
-            return Heartbeats(inbox.database, inbox.now).refresh_app(app).login
+            return inbox.heartbeats.refresh_app(app).login
     except Unauthorised:
         raise
     except ForgeError as error:
         log.warning("could not ask GitHub about the App: %s", error)
-        slug = Heartbeats(inbox.database, inbox.now).all().get(APP_HEARTBEAT, (0, {}))[1].get("slug")
+        slug = inbox.heartbeats.get(APP_HEARTBEAT)[1].get("slug")
         return f"{slug}[bot]" if slug else ""
 
 

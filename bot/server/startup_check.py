@@ -20,7 +20,7 @@ from bot.github.errors import Unauthorised
 from bot.server.options import Misconfigured, ServerOptions, stored_password
 from bot.server.pages.health import MAX_CLOCK_SKEW_SECONDS
 from bot.server.spans import is_tracing_wanted, tracing_problem
-from bot.server.storage.disk import MIN_FREE_BYTES
+from bot.server.storage.branches import MIN_FREE_BYTES
 
 RECOMMENDED_FREE_BYTES = 1_000_000_000
 """Bytes that should be free at the start. A running server goes on down to `MIN_FREE_BYTES`, so a restart may too."""

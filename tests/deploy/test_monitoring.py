@@ -21,13 +21,10 @@ from prometheus_client.samples import Sample
 
 from bot.github.budget import Rate
 from bot.github.errors import CORE, GRAPHQL
-from bot.server.model import State
-from bot.server.organisation.changes import OrganisationChanges
+from bot.server.model import ALL_REPOSITORIES, State
 from bot.server.organisation.guard import SEARCHES_METRIC
 from bot.server.pages.metrics import ReceiveHistogram, render
-from bot.server.scope import ALL_REPOSITORIES
-from bot.server.storage.budgets import Budgets
-from bot.server.storage.counters import DELIVERIES_METRIC, CounterTable
+from bot.server.storage.counters import DELIVERIES_METRIC
 from tests.docs.pages import ROOT, anchors, blocks
 from tests.server.sample_inbox import NOW, sample_inbox
 from tools.address import address
@@ -49,12 +46,12 @@ def exported_metrics() -> list[Metric]:
     inbox, histogram = sample_inbox(), ReceiveHistogram()
     histogram.observe(0.02)
     for result in ("stored", "refused 403", "refused 503"):
-        CounterTable(inbox.database, inbox.now).add({(DELIVERIES_METRIC, ("issues", result)): 5})
+        inbox.counters.add({(DELIVERIES_METRIC, ("issues", result)): 5})
     for result in ("found", "failed"):
-        CounterTable(inbox.database, inbox.now).add({(SEARCHES_METRIC, (result,)): 5})
-    OrganisationChanges(inbox.database, inbox.queue, inbox.now).align("/srv/index", ALL_REPOSITORIES)
+        inbox.counters.add({(SEARCHES_METRIC, (result,)): 5})
+    inbox.changes.align("/srv/index", ALL_REPOSITORIES)
     end = datetime.fromtimestamp(NOW / 1000 + 1800, UTC)
-    Budgets(inbox.database, inbox.now).store(17, {CORE: Rate(4_000, 5_000, end), GRAPHQL: Rate(4_500, 5_000, end)})
+    inbox.limits.store(17, {CORE: Rate(4_000, 5_000, end), GRAPHQL: Rate(4_500, 5_000, end)})
     return list(text_string_to_metric_families(render(inbox, histogram, NOW).decode()))
 
 

@@ -17,13 +17,11 @@ from bot.action.outputs import outputs
 from bot.comment.render import Renderer
 from bot.comment.template_sandbox import _BLOCK_CHARGE, _LOOP_CHARGE, _LOOP_FIELDS, _Environment
 from bot.pipeline.reconcile import CommentResult
-from bot.server.model import State
+from bot.server.model import ALL_REPOSITORIES, State
 from bot.server.options import ServerOptions, secret_names, variable
-from bot.server.organisation.changes import OrganisationChanges
 from bot.server.pages import metrics
 from bot.server.pages.metrics import ReceiveHistogram
-from bot.server.scope import ALL_REPOSITORIES
-from bot.server.storage.counters import DELIVERIES_METRIC, CounterTable
+from bot.server.storage.counters import DELIVERIES_METRIC
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, rules
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
@@ -125,10 +123,8 @@ def test_the_threshold_is_that_of_the_code() -> None:
 def sample_metrics() -> dict[str, tuple[str, tuple[str, ...], str]]:
     """Each metric of the sample day: its kind, labels and help, by the name in the page of metrics."""
     inbox = sample_inbox()
-    CounterTable(inbox.database, inbox.now).add(
-        {(DELIVERIES_METRIC, ("issues", "stored")): 1, (metrics.SEARCHES_METRIC, ("found",)): 1}
-    )
-    OrganisationChanges(inbox.database, inbox.queue, inbox.now).align("/srv/index", ALL_REPOSITORIES)
+    inbox.counters.add({(DELIVERIES_METRIC, ("issues", "stored")): 1, (metrics.SEARCHES_METRIC, ("found",)): 1})
+    inbox.changes.align("/srv/index", ALL_REPOSITORIES)
     families = {}
     for each in text_string_to_metric_families(metrics.render(inbox, ReceiveHistogram(), TODAY).decode()):
         name = f"{each.name}_total" if each.type == "counter" else each.name

@@ -13,19 +13,17 @@ from bot.github.events import Event
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
 from bot.server.receive.webhook import WebhookRules, receive
+from bot.server.storage.deliveries import DeliveryFilter
+from bot.server.storage.github_access import TokenCache
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import Installations
-from bot.server.storage.operations import drop
-from bot.server.storage.tokens import TokenCache
-from bot.server.work.drift import QUARTER_HOUR, QUARTERS_PER_DAY
-from bot.server.work.resync import MINUTE, Resync, ResyncResult
+from bot.server.work.resync import MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, Resync, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as SentDelivery
 from tests.fakes.hooks import signed_headers
 from tests.fakes.httpd import Listener
 from tests.fakes.service import SentReply
 from tests.github.keys import key_pair
-from tests.server.queues import FileInbox, begin_work
+from tests.server.queues import FileInbox, begin_work, drop
 
 APP = 77
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
@@ -55,7 +53,7 @@ class AppEnvironment:
 
     def __post_init__(self) -> None:
         self.tokens = TokenCache(self.api)
-        self.register = Installations(self.inbox.database, self.inbox.now)
+        self.register = self.inbox.installations
 
     def arrive(
         self, key: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
@@ -86,7 +84,7 @@ class AppEnvironment:
         return [each.event.name for each in self.rows(repository) if each.state == "waiting"]
 
     def rows(self, repository: RepositoryKey) -> Sequence[Delivery]:
-        return sorted(self.inbox.deliveries(repository=repository), key=lambda each: each.seq)
+        return sorted(self.inbox.deliveries(DeliveryFilter(repository=repository)), key=lambda each: each.seq)
 
 
 def _postpone_daily_checks(github: FakeGitHub) -> None:

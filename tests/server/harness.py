@@ -14,10 +14,9 @@ from bot.github.events import Event
 from bot.server.dependencies import RunDependencies
 from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
-from bot.server.storage.clones import CloneCache
-from bot.server.storage.disk import DiskGuard
+from bot.server.storage.branches import CloneCache, DiskGuard, RateLimiter
+from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.inbox import Inbox
-from bot.server.work.pushes import RateLimiter
 from bot.server.work.reconcile import reconcile
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
@@ -74,7 +73,6 @@ class ServerHarness:
             pace=RateLimiter(6, self.env.clock, self.waits),
             own_login=LOGIN,
             stop=self.stop,
-            now=self.env.clock,
             write_gap=0.0,
         )
 
@@ -185,7 +183,11 @@ class ServerHarness:
     def settle(self, rounds: int = 10) -> None:
         """Run all repositories until no delivery is due, for at most ``rounds`` rounds."""
         for _ in range(rounds):
-            due = [row for row in self.env.inbox.deliveries(state="waiting", limit=1000) if self._is_due(row)]
+            due = [
+                row
+                for row in self.env.inbox.deliveries(DeliveryFilter(state="waiting"), limit=1000)
+                if self._is_due(row)
+            ]
             if not due:
                 return
             for repository in sorted({row.repository for row in due}):
@@ -222,7 +224,7 @@ class ServerHarness:
     def runs(self, repository: RepositoryKey | None = None) -> list[RunRow]:
         """The last run of each delivery, earliest first."""
         inbox, runs_by_id = self.env.inbox, dict[str, RunRow]()
-        for each in inbox.deliveries(repository=repository, limit=1000):
+        for each in inbox.deliveries(DeliveryFilter(repository=repository), limit=1000):
             delivery = inbox.delivery(each.seq)
             if delivery and delivery[1]:
                 runs_by_id[delivery[1].id] = delivery[1]

@@ -14,11 +14,9 @@ from bot.reading.analyzer import terms
 from bot.recall.candidates import Candidates
 from bot.server.dependencies import RunDependencies
 from bot.server.model import RepositoryKey
-from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import OrganisationGuard
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.storage.counters import CounterTable
-from bot.server.storage.outbox import queue_key
+from bot.server.storage.outbox import OrganisationChanges, queue_key
 from bot.server.work.reconcile import work_on
 from tests.fakes.payloads import EventfulProject
 from tests.server.harness import ServerHarness
@@ -44,10 +42,7 @@ class HarnessIndex:
 
     def reopen(self) -> None:
         """Open it again, as another process does."""
-        count, clock = (
-            CounterTable(self.harness.env.inbox.database, self.harness.env.inbox.now).add,
-            self.harness.env.clock,
-        )
+        count, clock = self.harness.env.inbox.counters.add, self.harness.env.clock
         self.guard = OrganisationGuard(self._open, count, lambda: clock.now / 1000)
 
     def _open(self, installation: int) -> Candidates:

@@ -28,9 +28,7 @@ from bot.memory.memory import Memory
 from bot.organisation.lance import open_candidates
 from bot.reading.analyzer import terms
 from bot.server.model import WORKER_PREFIX, Delivery
-from bot.server.organisation.changes import OrganisationChanges
-from bot.server.storage.heartbeats import Heartbeats
-from bot.server.storage.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
+from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.invariants import broken_objects, memory_faults
@@ -159,11 +157,7 @@ class Campaign:
     def live_pids(self) -> set[object]:
         """The process ids of the workers with a heartbeat; some may have been killed since."""
         with self.stage.inbox() as inbox:
-            return {
-                note["pid"]
-                for name, (_, note) in Heartbeats(inbox.database, inbox.now).all().items()
-                if name.startswith(WORKER_PREFIX)
-            }
+            return {note["pid"] for name, (_, note) in inbox.heartbeats.all().items() if name.startswith(WORKER_PREFIX)}
 
     def run(self, kills: int) -> list[str]:
         """Run the campaign, until everything is answered or nothing was for `PATIENCE`. Returns the faults."""
@@ -220,7 +214,7 @@ class Campaign:
         if not (folder := self.stage.settings.get("ORGANISATION")):
             return []
         with self.stage.inbox() as inbox:
-            changes = OrganisationChanges(inbox.database, inbox.queue, inbox.now)
+            changes = inbox.changes
             until(lambda: changes.backlog() == (0, 0), PATIENCE, self.stage.log_text)
         repositories = {project.repo.id for project in self.projects}
         found = open_candidates(folder, str(APP)).search(terms("session store"), repositories, limit=1_000)

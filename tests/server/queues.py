@@ -20,6 +20,7 @@ from bot.github.events import Event
 from bot.server.model import Arrival, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.storage.database import Database, Transaction, machine_clock
 from bot.server.storage.inbox import Inbox
+from bot.server.storage.operations import Operation, replay_or_drop
 from bot.server.storage.queue import LEASE_DURATION, WorkQueue
 from bot.server.work.worker import Worker
 
@@ -73,6 +74,16 @@ class FileInbox(Inbox):
 def lost_inbox() -> Inbox:
     """An inbox whose database cannot be opened."""
     return Inbox(Database("sqlite:////nowhere/queue.sqlite"), "lost", machine_clock)
+
+
+def drop(inbox: Inbox, numbers: Iterable[int], why: str = "for the test") -> int:
+    """Drop these deliveries, as an operator does; returns how many."""
+    return replay_or_drop(inbox, Operation("drop", "tester", tuple(numbers), why)).done
+
+
+def replay(inbox: Inbox, numbers: Iterable[int]) -> int:
+    """Replay these dead deliveries, as an operator does; returns how many."""
+    return replay_or_drop(inbox, Operation("replay", "tester", tuple(numbers))).done
 
 
 def _remove(database: Database, folder: Path) -> None:

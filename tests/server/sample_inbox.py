@@ -12,10 +12,7 @@ from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
 from bot.server.model import WORKER_PREFIX, Arrival, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from bot.server.storage.budgets import Budgets
-from bot.server.storage.counters import CounterTable
-from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
-from bot.server.storage.installations import Installations
+from bot.server.storage.heartbeats import APP_HEARTBEAT
 from tests.server.queues import FileInbox, begin_work, take_lease
 
 NOW = 1_795_350_000_000
@@ -92,14 +89,12 @@ def sample_inbox(
         waiting = PastDelivery(0, index, issue_commented(4_131 if index == 0 else 879))
         inbox.put([_arrival(901 + index, waiting, repositories, NOW - seconds * SECOND)])
     ends = datetime.fromtimestamp((NOW + 38 * MINUTE) / 1000, UTC)
-    Budgets(inbox.database, inbox.now).store(1, {CORE: Rate(4_739, 5_000, ends), GRAPHQL: Rate(4_992, 5_000, ends)})
-    Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0})
-    Heartbeats(inbox.database, inbox.now).store(f"{WORKER_PREFIX}mill-4711-c0ffee", {"state": "working"})
-    CounterTable(inbox.database, inbox.now).add({("precedent_answers_total", ("silent", NOTHING)): 212})
-    CounterTable(inbox.database, inbox.now).add(
-        {("precedent_answers_total", ("silent", "somebody switched it off on this issue")): 17}
-    )
-    CounterTable(inbox.database, inbox.now).add({("precedent_answers_total", ("created", FOUND)): 31})
+    inbox.limits.store(1, {CORE: Rate(4_739, 5_000, ends), GRAPHQL: Rate(4_992, 5_000, ends)})
+    inbox.heartbeats.store(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0})
+    inbox.heartbeats.store(f"{WORKER_PREFIX}mill-4711-c0ffee", {"state": "working"})
+    inbox.counters.add({("precedent_answers_total", ("silent", NOTHING)): 212})
+    inbox.counters.add({("precedent_answers_total", ("silent", "somebody switched it off on this issue")): 17})
+    inbox.counters.add({("precedent_answers_total", ("created", FOUND)): 31})
     return inbox
 
 
@@ -115,7 +110,7 @@ def _arrival(number: int, past: PastDelivery, repositories: Sequence[str], recei
 def _handle(inbox: SampleInbox, arrival: Arrival, past: PastDelivery) -> None:
     inbox.put([arrival])
     inbox.time = arrival.received_at + 340
-    Installations(inbox.database, inbox.now).store_repository(arrival.repository, arrival.name, private=arrival.private)
+    inbox.installations.store_repository(arrival.repository, arrival.name, private=arrival.private)
     work = begin_work(inbox, arrival.repository)
     inbox.time += 2_600
     (delivery,) = work.deliveries
@@ -135,7 +130,7 @@ def hostile_inbox() -> SampleInbox:
     long = "y" * 2_000
     deliveries = [PastDelivery(600 - n, n % 4, issue_opened(n), "silent", long if n == 3 else "") for n in range(60)]
     inbox = sample_inbox(deliveries, names)
-    Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, {"slug": "precedent", "ahead": 95, "fault": "z" * 300})
+    inbox.heartbeats.store(APP_HEARTBEAT, {"slug": "precedent", "ahead": 95, "fault": "z" * 300})
     return inbox
 
 

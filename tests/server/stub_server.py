@@ -40,7 +40,7 @@ def _result(run: RunDependencies, delivery: Delivery) -> Result:
         time.sleep((number - 100) / 10)
     if number == 200:
         run.stop.wait()
-        return Result(delivery.seq, "waiting", "the server stopped", run.now(), counts=False)
+        return Result(delivery.seq, "waiting", "the server stopped", run.inbox.now(), counts=False)
     while number == 300:
         time.sleep(1)
     return Result(delivery.seq, "done", "nothing related", said="silent")

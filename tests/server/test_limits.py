@@ -6,7 +6,6 @@ import pytest
 
 from bot.github.errors import CORE, EVENT_LIMITS, GRAPHQL, HISTORY, HISTORY_LIMITS, SECONDARY
 from bot.github.events import Event
-from bot.server.storage.installations import Installations
 from tests.fakes.payloads import EventfulProject
 from tests.server.harness import ServerHarness
 from tests.server.queues import REPOSITORY, Queue, arrival, take_lease
@@ -90,16 +89,13 @@ def test_runs_while_the_limit_holds_do_not_prolong_it(harness: ServerHarness) ->
     exhaust_graphql(harness)
     harness.ask(new_project)
     harness.settle()
-    register, installation = (
-        Installations(harness.env.inbox.database, harness.env.inbox.now),
-        harness.repository(new_project).installation,
-    )
-    until = register.paused_until(installation, HISTORY_LIMITS)
+    limits, installation = harness.env.inbox.limits, harness.repository(new_project).installation
+    until = limits.paused_until(installation, HISTORY_LIMITS)
     assert until > harness.env.clock.now
     harness.pass_time((until - harness.env.clock.now) / 1000 - 20)
     harness.ask(new_project)
     harness.settle()
-    assert register.paused_until(installation, HISTORY_LIMITS) == until
+    assert limits.paused_until(installation, HISTORY_LIMITS) == until
 
 
 def test_a_rebuild_continues_when_the_limit_ends(harness: ServerHarness) -> None:
@@ -120,12 +116,12 @@ def test_a_rebuild_continues_when_the_limit_ends(harness: ServerHarness) -> None
 @pytest.mark.parametrize("resource", [CORE, SECONDARY, GRAPHQL, HISTORY, "search", "code_search"])
 def test_only_limits_on_all_requests_pause_a_repository(queue: Queue, resource: str) -> None:
     queue.inbox.put([arrival("a")])
-    register = Installations(queue.inbox.database, queue.inbox.now)
-    register.pause(REPOSITORY.installation, resource, queue.clock() + 60_000)
-    register.pause(REPOSITORY.installation, resource, queue.clock() + 30_000)
-    register.pause(8, CORE, queue.clock() + 90_000)
-    assert register.paused_until(REPOSITORY.installation, [resource]) > queue.clock() + 50_000
+    limits = queue.inbox.limits
+    limits.pause(REPOSITORY.installation, resource, queue.clock() + 60_000)
+    limits.pause(REPOSITORY.installation, resource, queue.clock() + 30_000)
+    limits.pause(8, CORE, queue.clock() + 90_000)
+    assert limits.paused_until(REPOSITORY.installation, [resource]) > queue.clock() + 50_000
     work = queue.inbox.begin(take_lease(queue.inbox, REPOSITORY))
     assert (work is None) == (resource in EVENT_LIMITS)
     assert queue.keys() == {REPOSITORY.text}
-    assert register.count_paused(EVENT_LIMITS) == 1 + (resource in EVENT_LIMITS)
+    assert len(limits.pauses(EVENT_LIMITS)) == 1 + (resource in EVENT_LIMITS)

@@ -19,19 +19,25 @@ from bot.domain.organisation import Visibility
 from bot.domain.post import OrganisationKey
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import ORGANISATION_EVENT, Event
-from bot.server.model import Arrival, DroppedDelivery, HistoryPart, Lease, Priority, RepositoryKey, RunReport
+from bot.server.model import (
+    EXCLUDED,
+    Arrival,
+    DroppedDelivery,
+    HistoryPart,
+    Lease,
+    Priority,
+    RepositoryKey,
+    RepositoryScope,
+    RunReport,
+)
 from bot.server.options import ServerOptions
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.pages.repository_list import repository_list
 from bot.server.pages.status_page import status_page
 from bot.server.processes import open_inbox
-from bot.server.receive.endpoint import Webhook
 from bot.server.receive.webhook import receive
-from bot.server.scope import EXCLUDED, RepositoryScope
-from bot.server.storage.counters import CounterTable
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import Installations
-from bot.server.storage.runs import HistoryEstimate, parse_estimate
+from bot.server.storage.installations import HistoryEstimate, parse_estimate, repository_list
+from bot.server.web import create_app
 from bot.server.work.installation_events import apply_installation_events
 from bot.server.work.resync import Resync
 from tests.memory.remotes import git
@@ -81,13 +87,11 @@ def test_an_excluded_delivery_is_acknowledged_and_counted_but_not_stored(tmp_pat
         web_door = make_web_context(inbox, ServerOptions(data=tmp_path))
         web_door = replace(web_door, rules=replace(web_door.rules, scope=RepositoryScope(exclude=("octo-org/*",))))
         web_door.writer.start()
-        asyncio.run(Webhook(web_door)(scope | {"headers": headers}, receive_body, send))
+        asyncio.run(create_app(web_door)(scope | {"headers": headers}, receive_body, send))
         assert web_door.writer.stop(10)
         assert (messages[0]["status"], json.loads(messages[1]["body"])) == (202, {"said": f"dropped: {EXCLUDED}"})
         assert inbox.deliveries() == []
-        assert CounterTable(inbox.database, inbox.now).read() == {
-            ("precedent_deliveries_total", ("issues", "excluded")): 1
-        }
+        assert inbox.counters.read() == {("precedent_deliveries_total", ("issues", "excluded")): 1}
 
 
 def test_a_new_installation_reads_no_excluded_repository(env: AppEnvironment) -> None:
@@ -242,11 +246,11 @@ def test_a_run_that_read_nothing_leaves_the_history_progress_as_it_was(queue: Qu
     end_run(inbox, claim(inbox), UNREAD)
     inbox.put([arrival("b")])
     end_run(inbox, claim(inbox), RunReport(is_unread=None))
-    row = Installations(inbox.database, inbox.now).repository(REPOSITORY)
+    row = inbox.installations.repository(REPOSITORY)
     assert (row.is_unread, row.threads, bool(row.history)) == (True, 100, True)
     inbox.put([arrival("c")])
     end_run(inbox, claim(inbox), RunReport(threads=900))
-    row = Installations(inbox.database, inbox.now).repository(REPOSITORY)
+    row = inbox.installations.repository(REPOSITORY)
     assert (row.is_unread, row.threads, row.history) == (False, 900, "")
 
 
@@ -301,7 +305,7 @@ def test_without_a_pace_there_is_no_estimate(estimate: HistoryEstimate) -> None:
 
 def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) -> None:
     inbox = limited_inbox(queue, 9)
-    register, now = Installations(inbox.database, inbox.now), queue.clock()
+    register, now = inbox.installations, queue.clock()
     for number, name in enumerate(("ready", "reading", "new", "secret")):
         register.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=True)
     register.store_repository(RepositoryKey(8, 9), "octocat/hello-world", private=False)
@@ -312,9 +316,9 @@ def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) ->
         assert work
         queue.clock.ahead += 1_000  # the estimate needs the time that reading took
         assert inbox.end(work, all_done(work), report)
-    register.pause(7, GRAPHQL, now + 3_600_000)
+    queue.inbox.limits.pause(7, GRAPHQL, now + 3_600_000)
     scope = RepositoryScope(exclude=("*/secret",), observed=("octo-org/re*",))
-    listed = repository_list(register.repositories(), register, scope, now)
+    listed = repository_list(register.repositories(), register, inbox.limits, scope)
     assert [
         (each.name.partition("/")[2], each.state, each.is_observed, bool(each.paused_until)) for each in listed
     ] == [
@@ -325,17 +329,15 @@ def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) ->
         ("hello-world", "suspended", False, False),
     ]
     assert listed[1].done_at > now + 3_600_000
-    register.pause(7, CORE, now + 60_000)
-    again = repository_list(register.repositories(), register, scope, now)
+    queue.inbox.limits.pause(7, CORE, now + 60_000)
+    again = repository_list(register.repositories(), register, inbox.limits, scope)
     assert {bool(each.paused_until) for each in again[:4]} == {True}
 
 
 def test_the_status_page_shows_history_progress_and_observed_repositories(queue: Queue) -> None:
     inbox = limited_inbox(queue, 9)
     for number, name in enumerate(("api", "docs", "old", "new")):
-        Installations(inbox.database, inbox.now).store_repository(
-            RepositoryKey(7, number + 1), f"octo-org/{name}", private=False
-        )
+        inbox.installations.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=False)
     part = HistoryPart(100, 900, 800)
     for number, report in ((1, RunReport()), (2, replace(UNREAD, history=part)), (3, RunReport())):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
@@ -370,7 +372,7 @@ def run_repos(folder: Path, *arguments: str, **environ: str) -> subprocess.Compl
 def test_the_repos_command_lists_repositories(tmp_path: Path) -> None:
     with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         for number, name in enumerate(("octo-org/docs-a", "octo-org/Api", "octo-org/old\t\x1b[31m")):
-            Installations(inbox.database, inbox.now).store_repository(RepositoryKey(7, number + 1), name, private=True)
+            inbox.installations.store_repository(RepositoryKey(7, number + 1), name, private=True)
         inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
         end_run(inbox, claim(inbox), UNREAD)
         end_run(inbox, claim(inbox), RunReport(threads=12))

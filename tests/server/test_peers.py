@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from bot.server.peers import PeerShare, PeerShares, client_of, peer_of
+from bot.server.receive.connections import PeerShare, PeerShares, client_of, peer_of
 
 
 @pytest.mark.parametrize(

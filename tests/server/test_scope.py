@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.name_patterns import fits
-from bot.server.scope import RepositoryScope
+from bot.server.model import RepositoryScope
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from bot.server.startup_check import (
     filesystem,
     raise_problems,
 )
-from bot.server.storage.disk import MIN_FREE_BYTES
+from bot.server.storage.branches import MIN_FREE_BYTES
 from tests.github.keys import key_pair
 from tests.server.client import auth_headers, request_once
 from tests.server.server_process import APP, ROOT, SLUG, ServerStage

@@ -16,14 +16,17 @@ from bot.github.errors import Gone
 from bot.github.events import Event
 from bot.github.observer import observe_request
 from bot.server import spans
-from bot.server.delivery_context import TRACE_KEY, delivery_fields, trace_receipt, trace_run
 from bot.server.model import Arrival, Delivery, RepositoryKey
 from bot.server.spans import (
+    TRACE_KEY,
+    delivery_fields,
     is_tracing_wanted,
     span,
     start_tracing,
     stop_tracing,
     trace_id,
+    trace_receipt,
+    trace_run,
     traceparent,
     tracing_problem,
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.delivery_context import TRACE_KEY
+from bot.server.spans import TRACE_KEY
 from tests.acceptance.stage import DECISION, with_past
 from tests.examples import share
 from tests.server.client import delivery_headers, issue_event, request_once

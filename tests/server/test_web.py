@@ -13,7 +13,7 @@ import pytest
 from bot.errors import UserError
 from bot.server.model import Refused
 from bot.server.receive import connections
-from bot.server.receive.webhook import MAX_SMALL_BODY, BodyBudget
+from bot.server.receive.endpoint import MAX_SMALL_BODY, BodyBudget
 from tests.server.client import (
     PASSWORD,
     Answer,

@@ -26,11 +26,9 @@ from bot.server.processes import open_inbox
 from bot.server.receive import connections
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
-from bot.server.storage.database import machine_clock as clock
-from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
+from bot.server.storage.heartbeats import APP_HEARTBEAT
 from bot.server.storage.inbox import Inbox
-from bot.server.web import create_app
-from bot.server.web_context import WebContext
+from bot.server.web import WebContext, create_app
 from tests.ports import free_port
 from tests.server.client import PASSWORD, SECRET
 
@@ -40,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def make_web_context(inbox: Inbox, options: ServerOptions) -> WebContext:
     """The web context that the server makes of these options."""
     writer = GroupCommitWriter(inbox, lambda: health.refusal_reason(inbox, options))
-    return WebContext(WebhookRules(7, (SECRET,), "helper[bot]"), writer, inbox, options, clock)
+    return WebContext(WebhookRules(7, (SECRET,), "helper[bot]"), writer, inbox, options)
 
 
 class UnreachableInbox(Inbox):
@@ -81,8 +79,8 @@ def main() -> int:
         unreachable = UnreachableInbox(inbox.database, "web", inbox.now)
         unreachable.away_file = options.data / "away"
         context = make_web_context(unreachable, options)
-        Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, {"slug": "helper", "ahead": 0})
-        Heartbeats(inbox.database, inbox.now).store(f"{WORKER_PREFIX}here", {"state": "ready"})
+        inbox.heartbeats.store(APP_HEARTBEAT, {"slug": "helper", "ahead": 0})
+        inbox.heartbeats.store(f"{WORKER_PREFIX}here", {"state": "ready"})
         context.writer.start()
         patience, proxies = arguments.patience, options.proxies
         connections.serve_http(create_app(context), "127.0.0.1", arguments.port, stop.is_set, patience, proxies)

@@ -19,7 +19,7 @@ from bot.server.model import STATES, Delivery, RepositoryKey, RunRow, State, mom
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
-    from bot.server.storage.delivery_filter import DeliveryFilter
+    from bot.server.storage.deliveries import DeliveryFilter
     from bot.server.storage.inbox import Inbox
     from bot.server.storage.operations import AuditEntry
 
@@ -113,7 +113,7 @@ def _check_arguments(args: DeliveriesArguments) -> None:
 
 
 def _filter(args: DeliveriesArguments) -> DeliveryFilter:
-    from bot.server.storage.delivery_filter import DeliveryFilter
+    from bot.server.storage.deliveries import DeliveryFilter
 
     repository = _repository_key(args.repo) if args.repo else None
     return DeliveryFilter(
@@ -138,10 +138,7 @@ def _repository_key(text: str) -> RepositoryKey | None:
 
 
 def _list_deliveries(inbox: Inbox, args: DeliveriesArguments) -> object:
-    from bot.server.storage.delivery_filter import select_deliveries
-
-    with inbox.database.transaction() as transaction:
-        deliveries = select_deliveries(transaction, _filter(args), _limit(args))
+    deliveries = inbox.deliveries(_filter(args), _limit(args))
     if args.json:
         return [_as_data(delivery) for delivery in deliveries]
     return table(COLUMNS, map(_cells, deliveries), header=args.header)

@@ -14,7 +14,7 @@ from bot.errors import UserError
 from bot.server.options import WORKER_REQUIRED, forget_secrets, read_options
 
 if TYPE_CHECKING:
-    from bot.server.organisation.rebuild import RebuildResult
+    from bot.server.organisation.indexer import RebuildResult
 
 COLUMNS = "installation\trepositories\tthreads\tfault"
 
@@ -30,10 +30,9 @@ def rebuild_on_server(
     forget_secrets(os.environ)
     with server_inbox(options, "org") as inbox:
         from bot.server import processes
-        from bot.server.organisation.changes import OrganisationChanges
-        from bot.server.organisation.rebuild import rebuild_installation
+        from bot.server.organisation.indexer import rebuild_installation
 
-        changes = OrganisationChanges(inbox.database, inbox.queue, inbox.now)
+        changes = inbox.changes
         changes.align(options.organisation, options.scope)
         results: list[RebuildResult] = []
         with processes.rebuild_dependencies(options, inbox, threading.Event()) as run:

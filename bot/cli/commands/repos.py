@@ -13,10 +13,9 @@ from bot.cli.output import table
 from bot.domain.name_patterns import fits_any
 from bot.server.model import moment_text
 from bot.server.options import read_options
-from bot.server.storage.installations import Installations
 
 if TYPE_CHECKING:
-    from bot.server.pages.repository_list import RepositoryStatus
+    from bot.server.storage.installations import RepositoryStatus
 
 COLUMNS = "repository\tstate\tthreads\tread\tdone at\tlast run\tpaused until\tobserved"
 
@@ -30,13 +29,12 @@ class ReposArguments(ServerArguments):
 def run_repos(args: ReposArguments) -> object:
     options = read_options(os.environ, server_flags(args), required=())
     with server_inbox(options, "repos") as inbox:
-        from bot.server.pages.repository_list import repository_list
+        from bot.server.storage.installations import repository_list
 
-        installations = Installations(inbox.database, inbox.now)
+        installations = inbox.installations
         rows = [row for row in installations.repositories() if not args.patterns or fits_any(row.name, args.patterns)]
-        statuses = repository_list(
-            sorted(rows, key=lambda row: row.name.lower()), installations, options.scope, inbox.now()
-        )
+        rows.sort(key=lambda row: row.name.lower())
+        statuses = repository_list(rows, installations, inbox.limits, options.scope)
     return _format_statuses(statuses, args)
 
 

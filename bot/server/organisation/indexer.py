@@ -6,27 +6,29 @@ lease → rows of the outbox → the memory branch → the index → the rows ar
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
+from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Thread, ThreadId
+from bot.errors import PrecedentError, WorldError
 from bot.github.errors import NotInstalled, Unauthorised
 from bot.memory.memory import Memory
 from bot.memory.paths import RECORD_FOLDER
-from bot.organisation.documents import MemorySource, changed_threads
+from bot.organisation.documents import MemorySource, all_threads, changed_threads
 from bot.pipeline.setup import branch_store, read_settings
 from bot.pipeline.site import fetch_settings
 from bot.recall.candidates import OrganisationUnavailable
-from bot.server.dependencies import RunDependencies, repository_site
+from bot.server.dependencies import RunDependencies, RunLog, repository_site
 from bot.server.log import catch_error, run_guarded
 from bot.server.model import Lease, RepositoryKey
-from bot.server.organisation.changed_threads import thread_numbers
-from bot.server.organisation.changes import IndexChange, OrganisationChanges
 from bot.server.organisation.guard import COOLDOWN_SECONDS, GuardedCandidates
-from bot.server.run_log import RunLog
-from bot.server.storage.installations import Installations
-from bot.server.storage.outbox import MAX_ROW_THREADS
+from bot.server.storage.branches import thread_numbers
+from bot.server.storage.outbox import MAX_ROW_THREADS, IndexChange, queue_key
+from bot.server.storage.queue import RENEWAL_INTERVAL
 from bot.settings.yaml_file import CONFIG_PATH
 
 WORK_SECONDS = 30.0
@@ -64,7 +66,7 @@ class OrganisationIndexer:
         self._installation = installation
         self._run = run
         self._guard = run.organisation
-        self._changes = OrganisationChanges(run.inbox.database, run.inbox.queue, run.now)
+        self._changes = run.inbox.changes
 
     @property
     def _index(self) -> GuardedCandidates:
@@ -145,9 +147,7 @@ class OrganisationIndexer:
         self._changes.mark_done(changes)
 
     def _is_included(self, repository: RepositoryKey) -> bool:
-        return self._run.options.scope.includes(
-            Installations(self._run.inbox.database, self._run.inbox.now).repository(repository).name
-        )
+        return self._run.options.scope.includes(self._run.inbox.installations.repository(repository).name)
 
 
 def all_thread_numbers(memory: Memory) -> list[int]:
@@ -161,7 +161,7 @@ def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tup
 
     Its revision is a time before the branch is fetched: a later revision has read a newer state.
     """
-    revision = run.now()
+    revision = run.inbox.now()
     try:
         grant = run.tokens.grant(repository, revision)
         site = repository_site(grant, run)
@@ -177,3 +177,107 @@ def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tup
             yield memory.open(), source
         finally:
             memory.close()
+
+
+ACQUIRE_INTERVAL = 1.0
+"""Seconds between two tries to get the lease; a worker gives it back within a minute."""
+
+ACQUIRE_TIMEOUT = 300.0
+"""Seconds after which the rebuild gives up waiting for the lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """What the new index holds. ``unread`` are repositories whose memory could not be read, with the reason: they are
+    read again by the workers."""
+
+    installation: int
+    repositories: int = 0
+    threads: int = 0
+    unread: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(slots=True)
+class _Progress:
+    repositories: int = 0
+    threads: int = 0
+    unread: dict[RepositoryKey, tuple[str, str]] = field(default_factory=dict)
+
+
+def rebuild_installation(
+    installation: int,
+    run: RunDependencies,
+    tick: Callable[[int], object] = lambda steps: None,  # noqa: ARG005
+    renewal_interval: float = RENEWAL_INTERVAL,
+) -> RebuildResult:
+    """Make a new index of an installation; ``tick`` is called for each repository.
+
+    Raises OrganisationUnavailable, also if the lease is lost, and WorldError if another process keeps it; then the old
+    index stays.
+    """
+    assert run.organisation
+    changes = run.inbox.changes
+    progress = _Progress()
+    with _hold_lease(installation, run, renewal_interval) as (lease, lost):
+        keys = changes.indexed_repositories(installation)
+        run.organisation.index(installation).rebuild(_read_threads(keys, run, progress, tick, lost))
+        changes.request_reread(list(progress.unread))
+        changes.finish(lease, installation)
+    return RebuildResult(installation, progress.repositories, progress.threads, tuple(sorted(progress.unread.values())))
+
+
+def _read_threads(
+    keys: Sequence[RepositoryKey],
+    run: RunDependencies,
+    progress: _Progress,
+    tick: Callable[[int], object],
+    lost: threading.Event,
+) -> Iterator[OrganisationThread]:
+    """The documents of all these memories. One that cannot be read is left out."""
+    for key in keys:
+        tick(1)
+        try:
+            for thread in _read_memory(key, run):
+                if lost.is_set():
+                    break
+                progress.threads += 1
+                yield thread
+            progress.repositories += 1
+        except PrecedentError as error:
+            name = run.inbox.installations.repository(key).name or key.text
+            progress.unread[key] = (name, str(error))
+        if lost.is_set():
+            raise WorldError("another process has started writing to this index: run the command again")
+
+
+def _read_memory(key: RepositoryKey, run: RunDependencies) -> Iterator[OrganisationThread]:
+    with open_memory(key, run) as (memory, source):
+        yield from all_threads(memory, source)
+
+
+@contextmanager
+def _hold_lease(
+    installation: int, run: RunDependencies, renewal_interval: float
+) -> Iterator[tuple[Lease, threading.Event]]:
+    """Hold the lease of an installation's changes within the block; the event is set when it may be lost."""
+    queue, lost, ended = run.inbox.queue, threading.Event(), threading.Event()
+    until = time.monotonic() + ACQUIRE_TIMEOUT
+    while (lease := queue.claim_key(run.inbox.worker, queue_key(installation))) is None:
+        if time.monotonic() > until or run.stop.wait(ACQUIRE_INTERVAL):
+            raise WorldError("a worker still holds this index: check that the workers are healthy")
+
+    def renew() -> None:
+        while not ended.wait(renewal_interval):
+            if run_guarded(lambda: lost.set() if queue.renew(run.inbox.worker, [lease.id]) else None):
+                lost.set()
+
+    thread = threading.Thread(target=renew, name="renewal", daemon=True)
+    thread.start()
+    try:
+        yield lease, lost
+    except BaseException:
+        run_guarded(lambda: run.inbox.give_back(lease, 0))
+        raise
+    finally:
+        ended.set()
+        thread.join()

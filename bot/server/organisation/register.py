@@ -17,13 +17,14 @@ from bot.domain.thread import ThreadId
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.organisation.scope import OrganisationRepository, Share
 from bot.server.model import Arrival, Priority, RepositoryKey
-from bot.server.storage.database import Row, Transaction, Value
+from bot.server.storage.database import DatabasePart, Row, Transaction, Value
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations, parse_repository
 
 INTERNAL_APP_ID = "0"
 """Stands for the App in the ids of these deliveries: no App of GitHub's has this number."""
 
+_FIND = "select * from repositories where key = :key"
 _SELECT_SHOWN = (
     "select s.repository, s.thread from organisation_shown s join repositories r on r.key = s.repository"
     " where r.state <> 'gone' and "
@@ -48,13 +49,14 @@ BATCH_SIZE = 500
 """Most threads in one statement."""
 
 
-class OrganisationRegister:
+class OrganisationRegister(DatabasePart):
     """The part of the database that decides what may be shown where. Every method raises WorldError without it.
 
     GitHub is asked before a change is stored, not believed by its events, which may be late and in any order.
     """
 
     def __init__(self, inbox: Inbox, batch_size: int = BATCH_SIZE) -> None:
+        super().__init__(inbox.database, inbox.now)
         self._inbox = inbox
         self._batch_size = batch_size
 
@@ -63,8 +65,8 @@ class OrganisationRegister:
     ) -> None:
         """Store the state of an installation. One that comes back has every comment checked: while it was away,
         no events came, and waiting deliveries were dropped."""
-        with self._inbox.database.transaction() as transaction:
-            installations = Installations(transaction, self._inbox.now)
+        with self._database.transaction() as transaction:
+            installations = Installations(transaction, self.now)
             before = installations.state(installation)
             installations.store_installation(installation, account, state)
             if state == "active" and before != "active":
@@ -81,7 +83,7 @@ class OrganisationRegister:
         if visibility is None and self._is_known(repository):
             return
         self._bind_name(repository, name)
-        with self._inbox.database.transaction() as transaction:
+        with self._database.transaction() as transaction:
             row = _find_row(transaction, repository)
             before = parse_repository(row) if row else None
             is_back = row is not None and row["state"] == "gone"
@@ -90,35 +92,34 @@ class OrganisationRegister:
             if before and (before.name, before.private) == (name, private) and not is_back and not is_other:
                 return
             self._lock_keys(transaction, repository)
-            Installations(transaction, self._inbox.now).store_repository(
+            Installations(transaction, self.now).store_repository(
                 repository, name, private=private, visibility=visibility
             )
             if is_back or is_other or is_renamed:
                 self._requeue_comments(transaction, _related_comments(transaction, repository))
 
     def _is_known(self, repository: RepositoryKey) -> bool:
-        with self._inbox.database.transaction() as transaction:
-            row = _find_row(transaction, repository)
+        row = self._row(_FIND, key=repository.text)
         return row is not None and bool(row["name"]) and row["state"] != "gone"
 
     def note_unarchived(self, repository: RepositoryKey) -> None:
         """Have the comments in a repository checked: while it was archived, none could be changed."""
-        with self._inbox.database.transaction() as transaction:
+        with self._database.transaction() as transaction:
             self._requeue_comments(transaction, _related_comments(transaction, repository))
 
     def mark_gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
-        with self._inbox.database.transaction() as transaction:
+        with self._database.transaction() as transaction:
             self._lock_keys(transaction, repository)
             row = _find_row(transaction, repository)
-            dropped = Installations(transaction, self._inbox.now).mark_gone(repository, why)
+            dropped = Installations(transaction, self.now).mark_gone(repository, why)
             if row and row["state"] != "gone":
                 self._requeue_comments(transaction, _related_comments(transaction, repository))
         return dropped
 
     def note_excluded(self, repositories: Iterable[RepositoryKey]) -> None:
         """Renew the comments that show one of these repositories, on which the server no longer works."""
-        with self._inbox.database.transaction() as transaction:
+        with self._database.transaction() as transaction:
             rows = transaction.rows("select distinct other_repository as number from organisation_shown")
             shown = {row["number"] for row in rows}
             left_out = [each for each in repositories if each.number in shown]
@@ -134,7 +135,7 @@ class OrganisationRegister:
         None if its settings cannot be read: it shares nothing then, but names keep their meaning until they are gone
         from settings that can be read.
         """
-        with self._inbox.database.transaction() as transaction:
+        with self._database.transaction() as transaction:
             row = _find_row(transaction, repository)
             if row is None:
                 return
@@ -146,7 +147,7 @@ class OrganisationRegister:
                 after = replace(before, shares=tuple(bound), people=tuple(people), is_sharing=True)
             if after != before:
                 self._lock_keys(transaction, repository)
-                Installations(transaction, self._inbox.now).store_settings(
+                Installations(transaction, self.now).store_settings(
                     repository, after.shares, after.people, sharing=after.is_sharing
                 )
                 if (before.agreed, before.people) != (after.agreed, after.people):
@@ -156,13 +157,13 @@ class OrganisationRegister:
         """Give this name, in the settings that wait for its first repository, the meaning of this one, unless another
         one had it: whoever takes a name that became free takes over nothing."""
         sql = "select * from repositories where key like :installation and shares like :unbound order by key"
-        with self._inbox.database.transaction() as transaction:  # of its own, as it locks other rows than the queue's
+        with self._database.transaction() as transaction:  # of its own, as it locks other rows than the queue's
             waiting = transaction.rows(sql, installation=f"{repository.installation}-%", unbound="%,0]%")
             is_free = bool(waiting) and _holders(transaction, repository, name, ever=True) <= {repository.number}
             for before in map(parse_repository, waiting if is_free else ()):
                 bound = tuple(share.bound_to(repository.number, name) for share in before.shares)
                 if bound != before.shares:
-                    Installations(transaction, self._inbox.now).store_settings(
+                    Installations(transaction, self.now).store_settings(
                         before.repository, bound, before.people, sharing=before.is_sharing
                     )
 
@@ -175,7 +176,7 @@ class OrganisationRegister:
         forget them.
         """
         names, dropped = (sorted({str(thread) for thread in some}) for some in (threads, gone))
-        with self._inbox.database.transaction() as transaction:
+        with self._database.transaction() as transaction:
             rows = list[Row]()
             for start in range(0, len(names), self._batch_size):
                 rows += transaction.rows(
@@ -190,15 +191,14 @@ class OrganisationRegister:
             "insert into organisation_shown (repository, thread, other_repository, other_thread)"
             " values (:repository, :thread, :other, :name) on conflict do nothing"
         )
-        with self._inbox.database.transaction() as transaction:
+        with self._database.transaction() as transaction:
             transaction.change_each(sql, [_shown_row(repository, number, key) for key in sorted(keys, key=str)])
 
     def filter_shown(
         self, repository: RepositoryKey, number: int, keys: Iterable[OrganisationKey]
     ) -> list[OrganisationKey]:
         """Return those keys that the comment is known to show, without those gone since."""
-        with self._inbox.database.transaction() as transaction:
-            stored = transaction.rows(_SELECT_STORED, repository=repository.text, thread=str(number))
+        stored = self._rows(_SELECT_STORED, repository=repository.text, thread=str(number))
         return [key for key in keys if _shown_row(repository, number, key) in stored]
 
     def retain_shown(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
@@ -208,21 +208,19 @@ class OrganisationRegister:
             " and other_repository = :other and other_thread = :name"
         )
         kept = [_shown_row(repository, number, key) for key in keys]
-        with self._inbox.database.transaction() as transaction:
+        with self._database.transaction() as transaction:
             stored = transaction.rows(_SELECT_STORED, repository=repository.text, thread=str(number))
             transaction.change_each(sql, [row for row in stored if row not in kept])
 
     def repositories(self, installation: int) -> list[OrganisationRepository]:
         """The known repositories of an installation, except those that are gone."""
         sql = "select * from repositories where key like :installation and state <> 'gone' order by key"
-        with self._inbox.database.transaction() as transaction:
-            found = [_organisation_repository(row) for row in transaction.rows(sql, installation=f"{installation}-%")]
+        found = [_organisation_repository(row) for row in self._rows(sql, installation=f"{installation}-%")]
         return [each for each in found if each.id]
 
     def repository(self, repository: RepositoryKey) -> OrganisationRepository | None:
         """One repository as it is known; None if it is gone."""
-        with self._inbox.database.transaction() as transaction:
-            row = _find_row(transaction, repository)
+        row = self._row(_FIND, key=repository.text)
         return _organisation_repository(row) if row and row["state"] != "gone" else None
 
     def _lock_keys(self, transaction: Transaction, repository: RepositoryKey) -> None:
@@ -238,7 +236,7 @@ class OrganisationRegister:
 
         A delivery that already waits is not enough: a run may have begun it and read the old state.
         """
-        now, cause = self._inbox.now(), uuid.uuid4().hex[:12]
+        now, cause = self.now(), uuid.uuid4().hex[:12]
         arrivals: dict[str, Arrival] = {}
         for key, thread in sorted({(row["repository"], row["thread"]) for row in rows}):
             name = f"{INTERNAL_APP_ID}:{ORGANISATION_EVENT}-{key}-{thread}-{cause}"
@@ -276,7 +274,7 @@ def _holders(transaction: Transaction, repository: RepositoryKey, name: str, *, 
 
 
 def _find_row(transaction: Transaction, repository: RepositoryKey) -> Row | None:
-    return transaction.row("select * from repositories where key = :key", key=repository.text)
+    return transaction.row(_FIND, key=repository.text)
 
 
 def _related_comments(transaction: Transaction, repository: RepositoryKey) -> list[Row]:

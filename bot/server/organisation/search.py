@@ -15,11 +15,10 @@ from bot.github.foreign_thread import ForeignRepository
 from bot.organisation.scope import OrganisationRepository, visible_to
 from bot.reading.endings.outcome import outcome
 from bot.recall.candidates import OrganisationUnavailable
-from bot.server.model import Grant, Instant, RepositoryKey
+from bot.server.model import ALL_REPOSITORIES, Grant, Instant, RepositoryKey, RepositoryScope
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
+from bot.server.storage.github_access import TokenCache
 from bot.server.storage.installations import MOVED
-from bot.server.storage.tokens import TokenCache
 from bot.settings.schema import Settings
 
 MAX_CHECKED = 3

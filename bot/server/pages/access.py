@@ -18,7 +18,6 @@ from enum import StrEnum
 from threading import Lock
 
 from bot.server.options import ServerOptions, variable
-from bot.server.peers import peer_of
 
 REALM = 'Basic realm="precedent", charset="UTF-8"'
 """One realm for both roles, so that a browser replaces the password of one with that of the other."""
@@ -60,18 +59,17 @@ class AccessDenied:
 class Access:
     """Finds the role of a request. Thread-safe; ``options`` returns the passwords that are valid now.
 
-    Header names are in lower case; ``client`` is who sent the request, see `bot.server.peers.client_of`.
+    Header names are in lower case; ``peer`` is who sent the request, see `bot.server.receive.connections.peer_of`.
     """
 
     def __init__(self, options: Callable[[], ServerOptions]) -> None:
         self._options = options
         self._limiter = PasswordLimiter()
 
-    def role(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | AccessDenied:
+    def role(self, headers: Mapping[str, str], peer: str) -> Role | AccessDenied:
         authorization = headers.get("authorization", "")
         if not authorization:
             return AccessDenied(401, "the status page requires a password", {"WWW-Authenticate": REALM})
-        peer = peer_of(client)
         if role := role_of(authorization, self._options()):
             self._limiter.note_right(peer)
             return role
@@ -81,24 +79,22 @@ class Access:
         log.warning("a wrong password for the status page", extra={"peer": peer})
         return AccessDenied(401, "that is not the password", {"WWW-Authenticate": REALM})
 
-    def require_operator(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | AccessDenied:
+    def require_operator(self, headers: Mapping[str, str], peer: str) -> Role | AccessDenied:
         """Return ``Role.OPERATE``, or the answer that makes a browser ask for the operator's password."""
-        role = self.role(headers, client)
+        role = self.role(headers, peer)
         if role is not Role.VIEW:
             return role
         if not self._options().operator_password:
             return AccessDenied(403, f"changes are disabled: {variable('operator_password')} is not set")
         return AccessDenied(401, "this needs the operator's password", {"WWW-Authenticate": REALM})
 
-    def authorize_change(
-        self, method: str, headers: Mapping[str, str], client: tuple[str, int] | None
-    ) -> Role | AccessDenied:
+    def authorize_change(self, method: str, headers: Mapping[str, str], peer: str) -> Role | AccessDenied:
         """Return ``Role.OPERATE`` if this request may change something: a POST by an operator from our own page."""
         if method != "POST":
             return AccessDenied(405, "changes require POST", {"Allow": "POST"})
-        role = self.require_operator(headers, client)
+        role = self.require_operator(headers, peer)
         if role is Role.OPERATE and not is_from_own_page(headers):
-            log.warning("refused a change requested by another site", extra={"peer": peer_of(client)})
+            log.warning("refused a change requested by another site", extra={"peer": peer})
             return AccessDenied(403, "changes are made on the status page itself, not from another site")
         return role
 

@@ -13,8 +13,8 @@ from threading import Lock
 from bot.errors import WorldError
 from bot.server.model import WORKER_PREFIX, Instant
 from bot.server.options import ServerOptions
-from bot.server.storage.disk import describe_free_space
-from bot.server.storage.heartbeats import APP_HEARTBEAT, OBSTACLE, WORKER_TIMEOUT, Heartbeats, LastNotes, live_workers
+from bot.server.storage.branches import describe_free_space
+from bot.server.storage.heartbeats import APP_HEARTBEAT, OBSTACLE, WORKER_TIMEOUT, LastNotes, live_workers
 from bot.server.storage.inbox import Inbox
 
 RECEIVER_HEARTBEAT = "receiver"
@@ -49,7 +49,7 @@ def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list
     """Run all checks: queue, disk, clock, token, workers, in this order. Never raises."""
     queue = _queue(inbox, options, now)
     try:
-        heartbeats = Heartbeats(inbox.database, inbox.now).all()
+        heartbeats = inbox.heartbeats.all()
     except WorldError:
         unknown = "unknown while the database is unavailable"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
@@ -77,7 +77,7 @@ def _waiting(inbox: Inbox, options: ServerOptions) -> int:
 def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
     try:
         waiting, oldest = _waiting(inbox, options), inbox.oldest_waiting()
-        Heartbeats(inbox.database, inbox.now).store(RECEIVER_HEARTBEAT, {})
+        inbox.heartbeats.store(RECEIVER_HEARTBEAT, {})
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:

@@ -17,14 +17,11 @@ from prometheus_client.registry import Collector
 
 from bot.github.errors import EVENT_LIMITS
 from bot.server.model import WORKER_PREFIX, Counters, Instant
-from bot.server.organisation.changes import OrganisationChanges
 from bot.server.organisation.guard import INDEX_UP, SEARCHES_METRIC
 from bot.server.pages.health import obstacles
-from bot.server.storage.budgets import Budgets
-from bot.server.storage.counters import BUCKETS, DELIVERIES_METRIC, CounterTable
-from bot.server.storage.heartbeats import Heartbeats, live_workers
+from bot.server.storage.counters import BUCKETS, DELIVERIES_METRIC
+from bot.server.storage.heartbeats import live_workers
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import Installations
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 COUNTERS = {
@@ -74,7 +71,7 @@ class _Page(Collector):
 
 
 def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
-    totals = CounterTable(inbox.database, inbox.now).read()
+    totals = inbox.counters.read()
     yield from (_counter(name, totals) for name in COUNTERS)
     yield _stage_histogram(totals)
     jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state, counted up to 100,000", labels=["state"])
@@ -83,7 +80,7 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     yield jobs
     oldest = inbox.oldest_waiting()
     yield _gauge("oldest_waiting_seconds", "Age of the oldest due delivery", (now - oldest) / 1000 if oldest else 0)
-    heartbeats = Heartbeats(inbox.database, inbox.now).all()
+    heartbeats = inbox.heartbeats.all()
     yield _gauge("workers", "Running workers", len(live_workers(heartbeats, now)))
     yield _gauge(
         "blocked_workers", "Running workers that begin no runs for want of disk", len(obstacles(heartbeats, now))
@@ -91,14 +88,14 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     yield _gauge(
         "paused_installations",
         "Installations that wait for a rate limit to end",
-        Installations(inbox.database, inbox.now).count_paused(EVENT_LIMITS),
+        len(inbox.limits.pauses(EVENT_LIMITS)),
     )
     left = GaugeMetricFamily(
         "precedent_api_requests_left",
         "Fewest requests (core) or points (graphql) of GitHub's API left in this hour for any installation",
         labels=["resource"],
     )
-    for scarcest in Budgets(inbox.database, inbox.now).scarcest():
+    for scarcest in inbox.limits.scarcest():
         left.add_metric([scarcest.resource], scarcest.left)
     yield left
     yield from _organisation_gauges(inbox, now)
@@ -106,11 +103,11 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
 
 def _organisation_gauges(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     """The organisation's index as its workers see it; nothing without one."""
-    backlog = OrganisationChanges(inbox.database, inbox.queue, inbox.now).backlog()
+    backlog = inbox.changes.backlog()
     if backlog is None:
         return
     count, oldest = backlog
-    heartbeats = Heartbeats(inbox.database, inbox.now).all()
+    heartbeats = inbox.heartbeats.all()
     states = [int(heartbeats[f"{WORKER_PREFIX}{name}"][1].get(INDEX_UP, 1)) for name in live_workers(heartbeats, now)]
     yield _gauge("organisation_up", "1 if the organisation's index answers all workers, else 0", min(states, default=1))
     yield _gauge("organisation_waiting", "Changes waiting to be applied to the organisation's index", count)

@@ -12,14 +12,7 @@ from urllib.parse import urlencode
 
 from bot.comment.render import render_page
 from bot.github.events import Event
-from bot.server.model import (
-    DAY,
-    HOUR,
-    MINUTE,
-    Delivery,
-    Instant,
-    State,
-)
+from bot.server.model import DAY, HOUR, MINUTE, Delivery, Instant, State
 
 PAGE_SIZE = 25
 """Deliveries per page."""

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from bot.comment.render import render_page
 from bot.github.errors import CORE, GRAPHQL
 from bot.server.model import (
+    ALL_REPOSITORIES,
     MAX_COUNT,
     MINUTE,
     Counters,
     Instant,
     RepositoryRow,
+    RepositoryScope,
     State,
 )
-from bot.server.pages.delivery_page import delivery_entry
+from bot.server.pages.deliveries import delivery_entry
 from bot.server.pages.health import Check
 from bot.server.pages.parts import (
     DEAD_PATH,
@@ -29,14 +31,10 @@ from bot.server.pages.parts import (
     join_names,
     moment,
 )
-from bot.server.pages.repository_list import RepositoryStatus, repository_list
-from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
-from bot.server.storage.budgets import Budgets, ScarcestLimit
-from bot.server.storage.counters import CounterTable
-from bot.server.storage.delivery_filter import DeliveryFilter
-from bot.server.storage.digests import Digests, SectionNumbers, StoredDigest
+from bot.server.storage.deliveries import DeliveryFilter
+from bot.server.storage.github_access import ScarcestLimit
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import Installations
+from bot.server.storage.installations import RepositoryStatus, SectionNumbers, StoredDigest, repository_list
 
 MAX_REPOSITORIES = 100
 """Most repositories listed: those with the latest runs."""
@@ -58,26 +56,19 @@ def status_page(
     scope: RepositoryScope = ALL_REPOSITORIES,
 ) -> str:
     selection = selection or DeliveryFilter()
-    rows = inbox.deliveries(
-        state=selection.state, repository=selection.repository, before=selection.before, limit=PAGE_SIZE + 1
-    )
+    rows = inbox.deliveries(selection, PAGE_SIZE + 1)
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
-    repositories = sorted(
-        Installations(inbox.database, inbox.now).repositories(), key=lambda row: (-row.last_run, row.name)
-    )
+    repositories = sorted(inbox.installations.repositories(), key=lambda row: (-row.last_run, row.name))
     names = {row.repository: row.name for row in repositories}
-    left, digests = (
-        Budgets(inbox.database, inbox.now).remaining(CORE),
-        Digests(inbox.database, inbox.now).repositories(),
-    )
+    left, digests = inbox.limits.remaining(CORE), inbox.digests.repositories()
     values: Values = {
         "state": _state(checks, counts),
         "headline": _headline(checks, counts),
         "lead": _lead(repositories, counts),
         "checks": checks,
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
-        "limits": _limits(Budgets(inbox.database, inbox.now).scarcest()),
-        "said": _answer_summary(CounterTable(inbox.database, inbox.now).read()),
+        "limits": _limits(inbox.limits.scarcest()),
+        "said": _answer_summary(inbox.counters.read()),
         "filters": _filters(selection, counts),
         "filtered": _current_filter(selection, repositories),
         "entries": [delivery_entry(row, now, names.get(row.repository, "")) for row in rows[:PAGE_SIZE]],
@@ -85,14 +76,9 @@ def status_page(
         "newest": _link(selection) if selection.before else "",
         "repositories": [
             _repository(
-                each,
-                left.get(each.row.repository.installation),
-                now,
-                has_digest=each.row.repository.text in digests,
+                each, left.get(each.row.repository.installation), now, has_digest=each.row.repository.text in digests
             )
-            for each in repository_list(
-                repositories[:MAX_REPOSITORIES], Installations(inbox.database, inbox.now), scope, now
-            )
+            for each in repository_list(repositories[:MAX_REPOSITORIES], inbox.installations, inbox.limits, scope)
         ],
         "more": max(0, len(repositories) - MAX_REPOSITORIES),
     }

@@ -1,4 +1,4 @@
-"""`POST /webhook`: check, store, then answer 202."""
+"""`POST /webhook`: check, read the body within bounds, store, then answer 202."""
 
 from __future__ import annotations
 
@@ -7,35 +7,120 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from bot.errors import WorldError
-from bot.server.delivery_context import trace_receipt
 from bot.server.log import log_fields
-from bot.server.model import Arrival, DroppedDelivery, ReceiveQueueFull, Refused
-from bot.server.peers import peer_of
-from bot.server.receive.connections import RETRY_AFTER
-from bot.server.receive.webhook import EVENTS, MAX_SMALL_BODY, BodyBudget, check_headers, guid, receive
-from bot.server.scope import EXCLUDED
-from bot.server.spans import annotate, span
+from bot.server.model import EXCLUDED, Arrival, DroppedDelivery, Instant, ReceiveQueueFull, Refused
+from bot.server.receive.connections import RETRY_AFTER, PeerShares, peer_of
+from bot.server.receive.webhook import EVENTS, WebhookRules, check_headers, guid, receive
+from bot.server.receive.writer import GroupCommitWriter
+from bot.server.spans import annotate, span, trace_receipt
 from bot.server.storage.counters import DELIVERIES_METRIC
-from bot.server.web_context import WebContext
 
 CLOSING_STATUSES = frozenset({408, 411, 413, 503})
 """Answers after which the connection is closed, since the rest of a body may follow."""
 
+BODY_TIMEOUT = 10.0
+"""Seconds for a body; GitHub gives up a delivery after ten seconds."""
+
+MAX_SMALL_BODY = 1_000_000
+"""Bytes. Larger bodies are parsed in a thread and have a budget of their own."""
+
+SMALL_BUDGET, LARGE_BUDGET = 64_000_000, 100_000_000
+"""Bytes of all small, and of all large bodies in memory at once; one peer may use half of that."""
+
+MIN_PART_BYTES = 100
+"""Smaller parts of a body count as this many bytes."""
+
+OVERLOADED = "too many deliveries at once"
+
 log = logging.getLogger(__name__)
+
+
+class BodyBudget:
+    """Limits the bytes of bodies in memory. For one event loop."""
+
+    def __init__(self, small: int = SMALL_BUDGET, large: int = LARGE_BUDGET) -> None:
+        self._small, self._large = PeerShares(small, small // 2), PeerShares(large, large // 2)
+
+    @asynccontextmanager
+    async def body(
+        self, length: int, peer: str, receive: Receive, seconds: float = BODY_TIMEOUT
+    ) -> AsyncIterator[bytes | Refused]:
+        """Read a body of the declared ``length``, or return why not. Its budget is held within the block.
+
+        Only received bytes count. An incomplete body gives way if others need the budget.
+        """
+        shares = self._large if length > MAX_SMALL_BODY else self._small
+        reading = _ArrivingBody(length, receive, seconds)
+        share = shares.open(peer, reading.give_way)
+        try:
+            yield await reading.read(lambda much: shares.take(share, much))
+        finally:
+            shares.close(share)
+
+
+class _ArrivingBody:
+    """A body that is being received."""
+
+    def __init__(self, length: int, receive: Receive, seconds: float) -> None:
+        self._length = length
+        self._receive = receive
+        self._seconds = seconds
+        self._limit: asyncio.Timeout | None = None
+        self._gave_way = False
+
+    def give_way(self) -> bool:
+        """End it now, unless it is complete."""
+        if self._limit is None:
+            return False
+        self._limit.reschedule(asyncio.get_running_loop().time())
+        self._gave_way = True
+        return True
+
+    async def read(self, take: Callable[[int], bool]) -> bytes | Refused:
+        """Read the body; ``take`` says whether there is room for so many more bytes."""
+        try:
+            async with asyncio.timeout(self._seconds) as self._limit:
+                return await self._read(take)
+        except TimeoutError:
+            return Refused(503, OVERLOADED) if self._gave_way else Refused(408, "the body took too long")
+        finally:
+            self._limit = None
+
+    async def _read(self, take: Callable[[int], bool]) -> bytes | Refused:
+        parts, bytes_left = list[bytes](), self._length
+        while True:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return Refused(400, "the connection ended before the body did")
+            parts.append(message.get("body", b""))
+            bytes_left -= len(parts[-1])
+            if bytes_left < 0:
+                return Refused(413, "the body is longer than its Content-Length")
+            if not take(max(MIN_PART_BYTES, len(parts[-1]))):
+                return Refused(503, OVERLOADED)
+            if not message.get("more_body"):
+                return b"".join(parts)
 
 
 class Webhook:
     """`POST /webhook`: check, store, then answer 202. A separate application, so that nothing else reads the body."""
 
-    def __init__(self, door: WebContext) -> None:
-        self._door = door
+    def __init__(
+        self,
+        rules: Callable[[], WebhookRules],
+        writer: GroupCommitWriter,
+        clock: Callable[[], Instant],
+        observe: Callable[[float], object],
+    ) -> None:
+        """``rules`` returns those that hold now. ``observe`` is called with the seconds that an answer took."""
+        self._rules, self._writer, self._clock, self._observe = rules, writer, clock, observe
         self._budget = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,7 +134,7 @@ class Webhook:
                 annotate({"http.response.status_code": status, "precedent.result": outcome})
                 log.info("%s %s", status, outcome, extra=_arrival_fields(received))
             await _json_response(status, outcome, request)(scope, receive, send)
-        self._door.answered.observe(time.perf_counter() - began)
+        self._observe(time.perf_counter() - began)
 
     async def _store_outcome(self, received: Arrival | DroppedDelivery | Refused) -> tuple[int, str]:
         """The status, and the outcome in a few words."""
@@ -59,7 +144,7 @@ class Webhook:
             return 202, f"dropped: {received.why}"
         try:
             with span("store"):
-                return 202, "stored" if await self._door.writer.store(received) else "repeated"
+                return 202, "stored" if await self._writer.store(received) else "repeated"
         except TimeoutError:
             return 503, "it took too long to store"
         except (ReceiveQueueFull, WorldError) as error:
@@ -76,7 +161,7 @@ class Webhook:
         async with self._budget.body(length, peer_of(scope["client"]), receive_more) as body:
             if isinstance(body, Refused):
                 return body
-            arguments = (method, headers, body, self._door.rules, self._door.clock(), request)
+            arguments = (method, headers, body, self._rules(), self._clock(), request)
             return await asyncio.to_thread(receive, *arguments) if length > MAX_SMALL_BODY else receive(*arguments)
 
     def _count_request(self, headers: Mapping[bytes, bytes], status: int, outcome: str) -> None:
@@ -85,7 +170,7 @@ class Webhook:
         event = header if header in EVENTS else "other"
         result = outcome.partition(":")[0] if status == 202 else f"refused {status}"
         result = "excluded" if outcome == f"dropped: {EXCLUDED}" else result
-        self._door.writer.count(DELIVERIES_METRIC, (event, result))
+        self._writer.count(DELIVERIES_METRIC, (event, result))
 
 
 def _arrival_fields(received: Arrival | DroppedDelivery | Refused) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Turns a request into an arrival, or a reason for refusing it; reads its body within bounds.
+"""Turns a request into an arrival, or a reason for refusing it.
 
 The checks have a fixed order, and those that need no body come before it is read: method 405, type 415, size 411 and
 413, event 400, signature 403. Nothing is parsed before the signature is verified. That does not cover the headers, so a
@@ -7,13 +7,11 @@ body has to be one of the event that they name.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,95 +31,19 @@ from bot.github.events import (
     repository_of,
     sender_of,
 )
-from bot.server.model import Arrival, DroppedDelivery, Instant, Priority, Refused, RepositoryKey
-from bot.server.peers import PeerShares
-from bot.server.scope import ALL_REPOSITORIES, EXCLUDED, RepositoryScope
-
-BODY_TIMEOUT = 10.0
-"""Seconds for a body; GitHub gives up a delivery after ten seconds."""
-
-MAX_SMALL_BODY = 1_000_000
-"""Bytes. Larger bodies are parsed in a thread and have a budget of their own."""
-
-SMALL_BUDGET, LARGE_BUDGET = 64_000_000, 100_000_000
-"""Bytes of all small, and of all large bodies in memory at once; one peer may use half of that."""
-
-MIN_PART_BYTES = 100
-"""Smaller parts of a body count as this many bytes."""
+from bot.server.model import (
+    ALL_REPOSITORIES,
+    EXCLUDED,
+    Arrival,
+    DroppedDelivery,
+    Instant,
+    Priority,
+    Refused,
+    RepositoryKey,
+    RepositoryScope,
+)
 
 COMMAND = "/precedent"
-OVERLOADED = "too many deliveries at once"
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-
-
-class BodyBudget:
-    """Limits the bytes of bodies in memory. For one event loop."""
-
-    def __init__(self, small: int = SMALL_BUDGET, large: int = LARGE_BUDGET) -> None:
-        self._small, self._large = PeerShares(small, small // 2), PeerShares(large, large // 2)
-
-    @asynccontextmanager
-    async def body(
-        self, length: int, peer: str, receive: Receive, seconds: float = BODY_TIMEOUT
-    ) -> AsyncIterator[bytes | Refused]:
-        """Read a body of the declared ``length``, or return why not. Its budget is held within the block.
-
-        Only received bytes count. An incomplete body gives way if others need the budget.
-        """
-        shares = self._large if length > MAX_SMALL_BODY else self._small
-        reading = _ArrivingBody(length, receive, seconds)
-        share = shares.open(peer, reading.give_way)
-        try:
-            yield await reading.read(lambda much: shares.take(share, much))
-        finally:
-            shares.close(share)
-
-
-class _ArrivingBody:
-    """A body that is being received."""
-
-    def __init__(self, length: int, receive: Receive, seconds: float) -> None:
-        self._length = length
-        self._receive = receive
-        self._seconds = seconds
-        self._limit: asyncio.Timeout | None = None
-        self._gave_way = False
-
-    def give_way(self) -> bool:
-        """End it now, unless it is complete."""
-        if self._limit is None:
-            return False
-        self._limit.reschedule(asyncio.get_running_loop().time())
-        self._gave_way = True
-        return True
-
-    async def read(self, take: Callable[[int], bool]) -> bytes | Refused:
-        """Read the body; ``take`` says whether there is room for so many more bytes."""
-        try:
-            async with asyncio.timeout(self._seconds) as self._limit:
-                return await self._read(take)
-        except TimeoutError:
-            return Refused(503, OVERLOADED) if self._gave_way else Refused(408, "the body took too long")
-        finally:
-            self._limit = None
-
-    async def _read(self, take: Callable[[int], bool]) -> bytes | Refused:
-        parts, bytes_left = list[bytes](), self._length
-        while True:
-            message = await self._receive()
-            if message["type"] != "http.request":
-                return Refused(400, "the connection ended before the body did")
-            parts.append(message.get("body", b""))
-            bytes_left -= len(parts[-1])
-            if bytes_left < 0:
-                return Refused(413, "the body is longer than its Content-Length")
-            if not take(max(MIN_PART_BYTES, len(parts[-1]))):
-                return Refused(503, OVERLOADED)
-            if not message.get("more_body"):
-                return b"".join(parts)
-
-
 INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
 """Events of an installation: where the App is, and names of repositories."""
 

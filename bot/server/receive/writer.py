@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot.errors import WorldError
-from bot.server.delivery_context import delivery_fields
 from bot.server.log import catch_error, log_fields, run_guarded
 from bot.server.model import Arrival, ReceiveQueueFull
-from bot.server.storage.counters import CounterTable
+from bot.server.spans import delivery_fields
 from bot.server.storage.inbox import Inbox
 
 MAX_GROUP = 32
@@ -161,7 +160,7 @@ class GroupCommitWriter:
             counts, self._pending_counts = self._pending_counts, {}
         try:
             if counts:
-                CounterTable(self._inbox.database, self._inbox.now).add(counts)
+                self._inbox.counters.add(counts)
         except WorldError:
             for (name, labels), much in counts.items():
                 self.count(name, labels, much)

@@ -1,1 +1,1 @@
-"""What the server keeps: the tables of its database, tokens and clones. Imports none of the other folders."""
+"""What the server keeps: the tables of its database, tokens, clones and pushes. Imports none of the other folders."""

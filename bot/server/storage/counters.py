@@ -6,10 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from bot.server.model import Counters, Result, RunReport
-from bot.server.scope import EXCLUDED
+from bot.server.model import EXCLUDED, Counters, Result, RunReport
 from bot.server.storage.database import DatabasePart, Transaction, to_json
-from bot.server.storage.inbox_rows import NEVER_ENDED
+from bot.server.storage.deliveries import NEVER_ENDED
 
 BATCH_ROWS = 1_000
 """Rows of counts that are added up in one transaction."""

@@ -41,6 +41,11 @@ class Heartbeats(DatabasePart):
         rows = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
         return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in rows}
 
+    def get(self, name: str) -> tuple[Instant, Note]:
+        """The last note under this name, and when it was written; an empty one of time 0 if there is none."""
+        row = self._row("select said_at, note from heartbeats where name = :name", name=name)
+        return (row["said_at"], json.loads(row["note"])) if row else (0, {})
+
     def try_lead(self, name: str, process: str, seconds: float) -> bool:
         """Try to become or stay the one process with this name, for ``seconds`` after each call."""
         sql = (
@@ -56,7 +61,7 @@ class Heartbeats(DatabasePart):
         try:
             info = app.about()
         except Unauthorised as error:
-            self.store(APP_HEARTBEAT, {**self.all().get(APP_HEARTBEAT, (0, {}))[1], "fault": str(error)})
+            self.store(APP_HEARTBEAT, {**self.get(APP_HEARTBEAT)[1], "fault": str(error)})
             raise
         self.store(APP_HEARTBEAT, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
         return info

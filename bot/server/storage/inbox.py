@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import TypeVar
 
 from bot.github.errors import EVENT_LIMITS, HISTORY_LIMITS
 from bot.github.events import CATCH_UP_EVENT, Event
@@ -27,49 +26,42 @@ from bot.server.model import (
     RunRow,
     State,
 )
-from bot.server.storage.budgets import Budgets
-from bot.server.storage.counters import add_counts, run_counters
+from bot.server.storage.counters import CounterTable, add_counts, run_counters
 from bot.server.storage.database import Database, Transaction
-from bot.server.storage.delivery_filter import DeliveryFilter, select_deliveries
-from bot.server.storage.inbox_rows import (
+from bot.server.storage.deliveries import (
+    ALL_DELIVERIES,
     MAX_SOLO_ATTEMPTS,
-    NEVER_ENDED,
+    DeliveryFilter,
     arrival_columns,
-    multi_row_values,
+    batches,
+    close_run,
+    insert_deliveries,
+    open_run,
     parse_delivery,
-    result_columns,
+    parse_run,
+    purge_deliveries,
+    purge_runs,
+    select_deliveries,
+    store_results,
+    take_due,
 )
-from bot.server.storage.installations import Installations
-from bot.server.storage.outbox import note_run
+from bot.server.storage.github_access import GitHubLimits
+from bot.server.storage.heartbeats import Heartbeats
+from bot.server.storage.installations import Digests, Installations, row_after_run
+from bot.server.storage.outbox import OrganisationChanges, note_run
 from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue
-from bot.server.storage.runs import close_run, open_run, parse_run, row_after_run
-
-MAX_RUN_DELIVERIES = 50
-"""Maximum number of deliveries in one run."""
 
 HANG_PAUSE = HOUR
 """Milliseconds until the next run of a repository whose run hung: it may end a worker, but no other one soon."""
 
 HUNG_TWICE = "its run hung twice"
 
-MAX_STATEMENT_VALUES = 500
-"""Maximum number of values in one statement."""
-
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_T = TypeVar("_T", int, str)
-_INSERT_SQL = (
-    "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name, private,"
-    " received_at, next_at, request, extra, priority) values {groups} on conflict (id) do nothing returning seq, id"
-)
-_STORE_RESULT_SQL = (
-    "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
-    " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches, nearest = :nearest"
-    " where seq = :seq and run = :run and state = 'working'"
-)
 
 
 class Inbox:
-    """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
+    """Deliveries to handle and their results, and the other tables beside them. Every method raises WorldError when
+    the database is not available.
 
     ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most ``histories``
     histories are read at once.
@@ -80,8 +72,14 @@ class Inbox:
     ) -> None:
         self.database = database
         self.now = now
-        self.queue = WorkQueue(database, now, histories)
         self.worker = worker
+        self.queue = WorkQueue(database, now, histories)
+        self.changes = OrganisationChanges(database, self.queue, now)
+        self.installations = Installations(database, now)
+        self.heartbeats = Heartbeats(database, now)
+        self.limits = GitHubLimits(database, now)
+        self.counters = CounterTable(database, now)
+        self.digests = Digests(database, now)
 
     def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
         """Store deliveries, and queue work for their repositories, in one transaction. False for each known id."""
@@ -96,7 +94,7 @@ class Inbox:
 
     def put_within(self, transaction: Transaction, arrivals: Mapping[str, Arrival]) -> list[str]:
         """Store these deliveries, by id, in a transaction of the caller. Returns the new ids."""
-        new_ids = _insert(transaction, [arrival_columns(arrival) for arrival in arrivals.values()])
+        new_ids = insert_deliveries(transaction, [arrival_columns(arrival) for arrival in arrivals.values()])
         self.enqueue(transaction, [(arrivals[name].repository.text, arrivals[name].priority) for name in new_ids])
         return new_ids
 
@@ -112,11 +110,11 @@ class Inbox:
         with self.database.transaction() as transaction:
             if not self.queue.lock(transaction, lease):
                 return None
-            installations = Installations(transaction, self.now)
+            installations, limits = Installations(transaction, self.now), GitHubLimits(transaction, self.now)
             row = installations.repository(repository)
-            resume_at = max(installations.paused_until(repository.installation, EVENT_LIMITS), earliest(row.pushes))
-            history = installations.paused_until(repository.installation, HISTORY_LIMITS)
-            due = _select_due(transaction, repository, now, with_history=history <= now) if resume_at <= now else []
+            resume_at = max(limits.paused_until(repository.installation, EVENT_LIMITS), earliest(row.pushes))
+            history = limits.paused_until(repository.installation, HISTORY_LIMITS)
+            due = take_due(transaction, repository, now, with_history=history <= now) if resume_at <= now else []
             # A delivery that was begun and never ended comes alone.
             first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
             if not first:
@@ -154,7 +152,7 @@ class Inbox:
             if not self.queue.lock(transaction, work.lease):
                 return False
             installations = Installations(transaction, self.now)
-            _store_results(transaction, work, results, now)
+            store_results(transaction, work, results, now)
             before = installations.repository(work.repository)
             row = row_after_run(before, work, report, now)
             installations.store_run_state(row)
@@ -166,7 +164,7 @@ class Inbox:
             self._finish(transaction, work.lease, now, is_unread=row.is_unread, is_quick=is_quick)
             add_counts(transaction, run_counters(results, report))
             # Last, because other runs of the installation write the same rows.
-            Budgets(transaction, self.now).store(work.repository.installation, report.rates)
+            GitHubLimits(transaction, self.now).store(work.repository.installation, report.rates)
         return True
 
     def blame(self, lease: Lease) -> None:
@@ -198,12 +196,10 @@ class Inbox:
             transaction.change(sql, owner=self.worker)
         return self.queue.release(self.worker)
 
-    def deliveries(
-        self, *, state: State | None = None, repository: RepositoryKey | None = None, before: int = 0, limit: int = 50
-    ) -> list[Delivery]:
-        """One page, latest first; ``before`` is the last number on the previous page, 0 for the first page."""
+    def deliveries(self, selection: DeliveryFilter = ALL_DELIVERIES, limit: int = 50) -> list[Delivery]:
+        """Return at most ``limit`` of these deliveries, newest first."""
         with self.database.transaction() as transaction:
-            return select_deliveries(transaction, DeliveryFilter(state, repository, before), limit)
+            return select_deliveries(transaction, selection, limit)
 
     def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
         """A delivery and the last run that handled it; None for an unknown number."""
@@ -269,6 +265,17 @@ class Inbox:
         )
         self.queue.add(transaction, [(key, priority, now) for key, priority in urgent.items()], unread)
 
+    def purge(self, before: Instant) -> int:
+        """Delete what ended before then, except dead deliveries. Returns how many deliveries went."""
+        purged = sum(purge_deliveries(self.database, state, before) for state in ("done", "dropped"))
+        purge_runs(self.database, before)
+        with self.database.transaction() as transaction:
+            transaction.change("delete from audit where acted_at < :before", before=before)
+        for table in (self.heartbeats, self.installations, self.limits, self.digests):
+            table.purge(before)
+        self.counters.add_up()
+        return purged
+
     def _finish(
         self,
         transaction: Transaction,
@@ -292,54 +299,6 @@ class Inbox:
         is_unread = is_unread and not lease.key.endswith("-0")  # an installation has no history
         due, priority = (row["due"], Priority(row["priority"])) if row else (0, Priority.URGENT)
         self.queue.finish(transaction, lease, due, priority, is_unread=is_unread, is_quick=is_quick)
-
-
-def batches(values: Sequence[_T]) -> list[list[_T]]:
-    """Split the values into batches that fit into one statement."""
-    return [list(values[start : start + MAX_STATEMENT_VALUES]) for start in range(0, len(values), MAX_STATEMENT_VALUES)]
-
-
-def _insert(transaction: Transaction, rows: Sequence[Mapping[str, str | int]]) -> list[str]:
-    """Insert these rows; returns the new ids, in the order of arrival."""
-    groups, values = multi_row_values(rows)
-    inserted = transaction.rows(_INSERT_SQL.format(groups=groups), **values)
-    return [row["id"] for row in sorted(inserted, key=lambda row: row["seq"])]
-
-
-def _select_due(
-    transaction: Transaction, repository: RepositoryKey, now: Instant, *, with_history: bool
-) -> list[Delivery]:
-    """Return the due deliveries, with those that a dead run left; those begun too often become dead."""
-    transaction.change(
-        "update deliveries set state = 'waiting' where repository = :repository and state = 'working'",
-        repository=repository.text,
-    )
-    transaction.change(
-        "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
-        " where repository = :repository and state = 'waiting' and begun > :most",
-        why=NEVER_ENDED,
-        now=now,
-        repository=repository.text,
-        most=MAX_SOLO_ATTEMPTS,
-    )
-    rows = transaction.rows(
-        "select * from deliveries where repository = :repository and state = 'waiting' and next_at <= :now"
-        " and priority <= :last order by seq limit :most",
-        repository=repository.text,
-        now=now,
-        last=int(Priority.HISTORY if with_history else Priority.CATCH_UP),
-        most=MAX_RUN_DELIVERIES,
-    )
-    return [parse_delivery(row) for row in rows]
-
-
-def _store_results(transaction: Transaction, work: PendingWork, results: Sequence[Result], now: Instant) -> None:
-    """Store each result. A delivery without one waits again, as if its worker had died."""
-    by_seq = {each.seq: each for each in work.deliveries}
-    transaction.change_each(
-        _STORE_RESULT_SQL, [result_columns(by_seq[each.seq], each, now) for each in results if each.seq in by_seq]
-    )
-    transaction.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
 
 
 def _schedule_follow_up(
@@ -368,4 +327,4 @@ def _schedule_follow_up(
             received_at=now,
             priority=urgency,
         )
-        _insert(transaction, [arrival_columns(follow_up, at)])
+        insert_deliveries(transaction, [arrival_columns(follow_up, at)])

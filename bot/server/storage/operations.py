@@ -9,10 +9,9 @@ from typing import Literal
 
 from bot.comment.clean_text import one_line
 from bot.server.model import Delivery, Instant, Priority
-from bot.server.storage.database import Database, Row, Transaction
-from bot.server.storage.delivery_filter import DeliveryFilter, select_numbers
-from bot.server.storage.inbox import Inbox, batches
-from bot.server.storage.inbox_rows import parse_delivery
+from bot.server.storage.database import Database, Row, Transaction, Value
+from bot.server.storage.deliveries import DeliveryFilter, batches, parse_delivery, select_numbers
+from bot.server.storage.inbox import Inbox
 
 Action = Literal["replay", "drop"]
 
@@ -96,10 +95,6 @@ def audit_entries(
         return [_entry(row) for row in transaction.rows(sql, limit=limit, **bounds)]
 
 
-def purge_audit(transaction: Transaction, before: Instant) -> None:
-    transaction.change("delete from audit where acted_at < :before", before=before)
-
-
 def _entry(row: Row) -> AuditEntry:
     texts = row["chosen"], row["why"]
     return AuditEntry(row["seq"], row["acted_at"], row["who"], row["action"], row["asked"], row["done"], *texts)
@@ -118,6 +113,15 @@ MAX_NAMES = 5
 DEFAULT_DROP_REASON = "dropped by hand"
 MAX_REASON_CHARS = 200
 """Maximum stored length of the reason for a drop."""
+
+_REPLAY_SQL = (
+    "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0, reason = ''"
+    " where state = 'dead' and seq in :seqs returning repository, priority"
+)
+_DROP_SQL = (
+    "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
+    " where state in ('waiting', 'dead') and seq in :seqs returning seq"
+)
 
 # Each query reads the dead deliveries once, however many groups there are: a long outage may leave many.
 _GROUPS_SQL = (
@@ -173,49 +177,29 @@ class DeadGroup:
 def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = BATCH_SIZE) -> AuditRecord:
     """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
 
-    Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. A transaction changes at
-    most ``at_once``. Raises WorldError; what was done before the failure is recorded.
+    Only dead ones can be replayed, with their attempts reset, and dead or waiting ones dropped; others stay as they
+    are. A transaction changes at most ``at_once``. Raises WorldError; what was done before the failure is recorded.
     """
     numbers = _numbers(inbox, operation.chosen)
     description = str(operation.chosen) if isinstance(operation.chosen, DeliveryFilter) else numbers_in_words(numbers)
     record = AuditRecord(operation.action, operation.who, description, operation.why)
     for start in range(0, len(numbers), at_once):
-        batch = numbers[start : start + at_once]
-        if operation.action == "replay":
-            retry(inbox, batch, record)
-        else:
-            drop(inbox, batch, one_line(operation.why)[:MAX_REASON_CHARS] or DEFAULT_DROP_REASON, record)
+        _change_batch(inbox, operation, numbers[start : start + at_once], record)
     record.log()
     return record
 
 
-def retry(inbox: Inbox, seqs: Sequence[int], audit: AuditRecord | None = None) -> int:
-    """Dead → waiting, with the attempts reset and due now. Returns how many."""
-    sql = (
-        "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
-        " reason = '' where state = 'dead' and seq in :seqs returning repository, priority"
-    )
-    now = inbox.now()
+def _change_batch(inbox: Inbox, operation: Operation, numbers: Sequence[int], record: AuditRecord) -> None:
+    is_replay, now = operation.action == "replay", inbox.now()
+    values: dict[str, Value] = {"now": now}
+    if not is_replay:
+        values["why"] = one_line(operation.why)[:MAX_REASON_CHARS] or DEFAULT_DROP_REASON
+    sql = _REPLAY_SQL if is_replay else _DROP_SQL
     with inbox.database.transaction() as transaction:
-        retried = [row for batch in batches(seqs) for row in transaction.rows(sql, now=now, seqs=batch)]
-        inbox.enqueue(transaction, [(row["repository"], Priority(row["priority"])) for row in retried])
-        if audit:
-            audit.add(transaction, len(seqs), len(retried), now)
-        return len(retried)
-
-
-def drop(inbox: Inbox, seqs: Sequence[int], why: str, audit: AuditRecord | None = None) -> int:
-    """Waiting or dead → dropped. Returns how many."""
-    sql = (
-        "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
-        " where state in ('waiting', 'dead') and seq in :seqs"
-    )
-    now = inbox.now()
-    with inbox.database.transaction() as transaction:
-        count = sum(transaction.change(sql, why=why, now=now, seqs=batch) for batch in batches(seqs))
-        if audit:
-            audit.add(transaction, len(seqs), count, now)
-        return count
+        changed = [row for batch in batches(numbers) for row in transaction.rows(sql, seqs=batch, **values)]
+        if is_replay:
+            inbox.enqueue(transaction, [(row["repository"], Priority(row["priority"])) for row in changed])
+        record.add(transaction, len(numbers), len(changed), now)
 
 
 def _numbers(inbox: Inbox, chosen: Sequence[int] | DeliveryFilter) -> Sequence[int]:

@@ -1,21 +1,34 @@
-"""Handles installation events: the App comes and goes; repositories are added, renamed, moved and removed."""
+"""Where the App is installed: handles the events of installations, and compares what is known with GitHub's list."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from bot.domain.organisation import Visibility
-from bot.github.errors import NotInstalled, NotPermitted, Suspended
+from bot.errors import WorldError
+from bot.github.app import App, ListedRepository
+from bot.github.errors import ForgeError, NotInstalled, NotPermitted, Suspended
 from bot.github.events import Event
-from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, RepositoryKey, RepositoryRow, Result
+from bot.server.model import (
+    ALL_REPOSITORIES,
+    DAY,
+    Arrival,
+    Delivery,
+    Instant,
+    Note,
+    PendingWork,
+    Priority,
+    RepositoryKey,
+    RepositoryRow,
+    RepositoryScope,
+    Result,
+)
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
-from bot.server.storage.heartbeats import Heartbeats
+from bot.server.storage.github_access import TokenCache
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import DELETED, MOVED, REMOVED, SUSPENDED, UNINSTALLED, Installations
-from bot.server.storage.operations import drop
-from bot.server.storage.tokens import TokenCache
+from bot.server.storage.installations import DELETED, MOVED, REMOVED, SUSPENDED, UNINSTALLED
 
 NOTHING_TO_DO = "nothing to do"
 DETAILS_REQUESTED = "its details are requested again"
@@ -25,7 +38,6 @@ STILL_INSTALLED = "out of date: GitHub says that the App is still installed ther
 INSTALLATIONS_HEARTBEAT = "installations"
 """The heartbeat of the resync of installations; ``day`` is its last day, or 0 to request another resync."""
 
-_DROP_BATCH = 1_000
 _STORE_BATCH = 500
 """Deliveries stored in one transaction."""
 
@@ -72,17 +84,13 @@ class InstallationEvents:
         account = extra.get("account", "")
         repositories = [
             row.repository
-            for row in Installations(self.inbox.database, self.inbox.now).repositories()
+            for row in self.inbox.installations.repositories()
             if row.repository.installation == installation
         ]
         match delivery.event.action:
             case "created" | "unsuspend" | "new_permissions_accepted":
                 self.activate(installation, account)
-                return _catch_up_outcome(
-                    self.schedule_catch_up(
-                        {*repositories, *_repositories_in(delivery, "added")}, f"{_app(delivery)}:{delivery.seq}"
-                    )
-                )
+                return self._catch_up({*repositories, *_repositories_in(delivery, "added")}, delivery)
             case "suspend":
                 if (current := self.tokens.installation(installation)) and not current.suspended:
                     return OUT_OF_DATE
@@ -103,13 +111,9 @@ class InstallationEvents:
         added, removed = _repositories_in(delivery, "added"), _repositories_in(delivery, "removed")
         if added:
             self.activate(delivery.repository.installation, dict(delivery.extra).get("account", ""))
-        dropped = self.remove_gone(removed, REMOVED)
-        scheduled = self.schedule_catch_up(added, f"{_app(delivery)}:{delivery.seq}")
-        outcomes = [
-            *([_catch_up_outcome(scheduled)] if added else []),
-            *([_drop_outcome(REMOVED, dropped)] if removed else []),
-        ]
-        return "; ".join(outcomes) or NOTHING_TO_DO
+        dropped = _drop_outcome(REMOVED, self.remove_gone(removed, REMOVED)) if removed else ""
+        scheduled = self._catch_up(added, delivery) if added else ""
+        return "; ".join(filter(None, (scheduled, dropped))) or NOTHING_TO_DO
 
     def _repository(self, delivery: Delivery) -> str:
         repositories = _repositories_in(delivery, "repository")
@@ -121,24 +125,17 @@ class InstallationEvents:
             case "deleted":
                 return _drop_outcome(DELETED, self.remove_gone([repository], DELETED))
             case "transferred":
-                rows = Installations(self.inbox.database, self.inbox.now).repositories()
-                former = [
-                    row.repository
-                    for row in rows
-                    if row.repository.number == repository.number and row.repository != repository
-                ]
+                known = (row.repository for row in self.inbox.installations.repositories())
+                former = [each for each in known if each.number == repository.number and each != repository]
                 dropped = self.remove_gone(former, MOVED)
-                return (
-                    f"{_drop_outcome(MOVED, dropped)}; "
-                    f"{_catch_up_outcome(self.schedule_catch_up(repositories, f'{_app(delivery)}:{delivery.seq}'))}"
-                )
+                return f"{_drop_outcome(MOVED, dropped)}; {self._catch_up(repositories, delivery)}"
             case "unarchived":
                 self._register().note_unarchived(repository)
         return self._refresh_repository(repository)
 
     def _refresh_repository(self, repository: RepositoryKey) -> str:
         """Store the current visibility and name of a known repository. The event may be late, so GitHub is asked."""
-        rows = {row.repository: row for row in Installations(self.inbox.database, self.inbox.now).repositories()}
+        rows = {row.repository: row for row in self.inbox.installations.repositories()}
         if repository not in rows:
             return DETAILS_REQUESTED
         name, private, visibility = rows[repository].name, True, Visibility.PRIVATE
@@ -161,7 +158,7 @@ class InstallationEvents:
         """Activate an installation. The next resync lists its repositories, since events may not name all of them."""
         self._register().store_installation(installation, account, "active")
         self.tokens.forget(installation=installation)
-        Heartbeats(self.inbox.database, self.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
+        self.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
 
     def remove_gone(self, repositories: Iterable[RepositoryKey], why: str) -> int:
         """Remove the repositories for which GitHub gives no token: events may be late, and lists incomplete.
@@ -195,7 +192,7 @@ class InstallationEvents:
         by reading its history, which is the least urgent work.
         """
         app, _, name = cause.partition(":")
-        existing = {row.repository: row for row in Installations(self.inbox.database, self.inbox.now).repositories()}
+        existing = {row.repository: row for row in self.inbox.installations.repositories()}
         rows = [existing.get(repository, RepositoryRow(repository)) for repository in sorted(set(repositories))]
         arrivals = [
             Arrival(
@@ -211,14 +208,14 @@ class InstallationEvents:
         groups = (arrivals[start : start + _STORE_BATCH] for start in range(0, len(arrivals), _STORE_BATCH))
         return sum(sum(self.inbox.put(group)) for group in groups)
 
+    def _catch_up(self, repositories: Iterable[RepositoryKey], cause: Delivery) -> str:
+        app = cause.id.partition(":")[0]
+        count = self.schedule_catch_up(repositories, f"{app}:{cause.seq}")
+        return f"the App is active: repositories to check: {count}"
+
     def _drop_waiting(self, repository: RepositoryKey) -> int:
         """Drop the waiting deliveries of a repository that stays known; catching up will find everything again."""
-        dropped = 0
-        while waiting := self.inbox.deliveries(state="waiting", repository=repository, limit=_DROP_BATCH):
-            count = drop(self.inbox, [each.seq for each in waiting], SUSPENDED)
-            dropped += count
-            if not count:
-                break
+        dropped = self.inbox.installations.drop_waiting(repository, SUSPENDED)
         self.forget(repository)
         return dropped
 
@@ -232,13 +229,49 @@ def _repositories_in(delivery: Delivery, key: str) -> list[RepositoryKey]:
     ]
 
 
-def _app(delivery: Delivery) -> str:
-    return delivery.id.partition(":")[0]
-
-
-def _catch_up_outcome(count: int) -> str:
-    return f"the App is active: repositories to check: {count}"
-
-
 def _drop_outcome(why: str, count: int) -> str:
     return f"{why}: deliveries dropped: {count}" if count else why
+
+
+def list_installations(api: App, app: int, events: InstallationEvents) -> int:
+    """List all installations, once a day or after a change. Returns how many repositories are new.
+
+    An excluded one stays unknown, so that it is new once it is included. Raises ForgeError, WorldError.
+    """
+    inbox, register, scope, today = events.inbox, OrganisationRegister(events.inbox), events.scope, events.now // DAY
+    before = inbox.heartbeats.get(INSTALLATIONS_HEARTBEAT)
+    listing: Note = {"day": today, "scope": scope.digest}
+    if before[1] == listing:
+        return 0
+    rows = inbox.installations.repositories()
+    if before[1].get("scope") != scope.digest:
+        register.note_excluded(row.repository for row in rows if not scope.includes(row.name))
+    known, listed = {row.repository for row in rows}, set[RepositoryKey]()
+    for installation in api.installations():
+        state: Literal["suspended", "active"] = "suspended" if installation.suspended else "active"
+        register.store_installation(installation.id, installation.account, state)
+        if installation.suspended:
+            listed |= {repository for repository in known if repository.installation == installation.id}
+            continue
+        for each in _fetch_repositories(api, installation.id):
+            repository = RepositoryKey(installation.id, each.id)
+            if repository in known or scope.includes(each.name):
+                listed.add(repository)
+                register.store_repository(repository, each.name, private=each.private, visibility=each.visibility)
+    try:
+        events.remove_gone(known - listed, UNINSTALLED)
+    except ForgeError as error:
+        raise WorldError(f"the check of where the App is installed failed: {error}") from error
+    found = events.schedule_catch_up(listed - known, f"{app}:found-{today}")
+    # Otherwise something changed meanwhile: list again next time.
+    if inbox.heartbeats.get(INSTALLATIONS_HEARTBEAT) == before:
+        inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, listing)
+    return found
+
+
+def _fetch_repositories(api: App, installation: int) -> list[ListedRepository]:
+    """The repositories of an installation; none if it is gone."""
+    try:
+        return list(api.repositories(installation))
+    except NotInstalled:
+        return []

@@ -1,14 +1,17 @@
-"""Which deliveries are handled together, and what an error means for each: done, tried again later, or put aside."""
+"""Which deliveries are handled together, what an error means for each, and when the next run of a repository is due."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.files import DiskFault
 from bot.git.errors import Archived, AuthFailed, RemoteRefused
 from bot.github.errors import (
+    HISTORY_LIMITS,
     CannotComment,
     Gone,
     Invalid,
@@ -22,8 +25,21 @@ from bot.github.errors import (
 from bot.github.events import CATCH_UP_EVENT, ORGANISATION_EVENT, Event
 from bot.memory.bounds import MemoryTooLarge
 from bot.memory.manifest import ForeignFormat
+from bot.pipeline.outlook import Outlook
 from bot.server.log import Bug
-from bot.server.model import HOUR, MINUTE, Delivery, Instant, Result, ServerStopping
+from bot.server.model import (
+    HOUR,
+    MINUTE,
+    Delivery,
+    HistoryPart,
+    Instant,
+    Priority,
+    RepositoryRow,
+    Result,
+    RunReport,
+    ServerStopping,
+)
+from bot.server.storage.github_access import limit_end
 
 COMMENT_EVENT = "issue_comment"
 
@@ -47,7 +63,7 @@ def coalesce(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
 
     New comments on an issue are one event, everything else that happened to it is another: an opened issue is answered
     at any age, a comment only for what it points at. If the issue is gone, that is the only event. Comments to check
-    because other repositories changed are one event, at most `inbox.MAX_RUN_DELIVERIES` of them: memory is pushed
+    because other repositories changed are one event, at most `deliveries.MAX_RUN_DELIVERIES` of them: memory is pushed
     once for all.
     """
     groups: dict[tuple[int, str], list[Delivery]] = {}
@@ -91,6 +107,11 @@ class RepositoryMoved(WorldError):
     """The repository is not where the run looked for it."""
 
 
+def judge_all(error: PrecedentError, deliveries: Iterable[Delivery], now: Instant, most: int) -> list[Result]:
+    """Judge deliveries that failed together."""
+    return [judge(error, each, now, most, random.uniform(0.5, 1.5)) for each in deliveries]
+
+
 def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, chance: float = 1.0) -> Result:
     """Return what becomes of the delivery, which has at most ``most`` tries.
 
@@ -123,6 +144,65 @@ def _may_be_temporary(error: PrecedentError) -> bool:
     return isinstance(error, Gone) and not error.certain and not isinstance(error, IssuesOff)
 
 
-def limit_end(error: RateLimited, now: Instant) -> Instant:
-    """Return the end of a limit: in a minute at the earliest."""
-    return max(now + MINUTE, round(error.until.timestamp() * 1000) if error.until else 0)
+PROMISE_DELAY = 125_000
+"""Milliseconds until an unconfirmed promise may be checked: a little over `bot.pipeline.tools.POSTING_WINDOW`."""
+
+MAX_BACKOFF = HOUR
+"""Milliseconds until a repository with unfinished work is due again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended. ``row`` is its repository before it, ``met`` are faults after which it continued.
+
+    ``is_idle``: it only looked for what was left, and wrote nothing. ``has_read_on``: it has read on in an unfinished
+    rebuild, so the next run follows at once.
+    """
+
+    outlook: Outlook
+    row: RepositoryRow
+    results: Sequence[Result]
+    met: Sequence[PrecedentError]
+    is_idle: bool
+    has_read_on: bool
+
+
+def plan_next(end: RunEnd, now: Instant) -> RunReport:
+    """How far memory has read, and when to look again even if nothing happens."""
+    report, outlook = _report_progress(end), end.outlook
+    if any(each.state == "waiting" for each in end.results):
+        return report
+    limits = [each for each in end.met if is_history_limit(each)]
+    limit_ends = max((limit_end(each, now) for each in limits), default=0)
+    owed = [round(1000 * since.timestamp()) + PROMISE_DELAY if since else 0 for since in outlook.owed]
+    if limit_ends and not owed:
+        return replace(report, requeue_after=limit_ends, urgency=Priority.HISTORY)
+    is_unfinished = outlook.reading is not None and not limits and not outlook.is_cut_off
+    has_advanced = not limits and report.is_unread and report.cursor > end.row.cursor
+    if (is_unfinished and end.has_read_on) or has_advanced:
+        return replace(report, requeue_after=now)
+    if not (is_unfinished or owed):
+        return report
+    backoff = min(MAX_BACKOFF, 2 * end.row.backoff) if end.is_idle and end.row.backoff else PROMISE_DELAY
+    soonest = min((moment for moment in (*owed, limit_ends) if moment > now), default=now + backoff)
+    return replace(report, requeue_after=min(soonest, now + backoff), backoff=backoff)
+
+
+def _report_progress(end: RunEnd) -> RunReport:
+    """How far memory has read; of a history that is not read completely, how much is left."""
+    outlook, read = end.outlook, end.outlook.read
+    cursor = round(outlook.cursor.timestamp() * 1000) if outlook.cursor else 0
+    report = RunReport(cursor=cursor, threads=outlook.threads, is_unread=None)
+    if read and (outlook.reading or not read.complete):
+        total = -1 if read.total is None else read.total
+        known = len(outlook.reading.seen) if outlook.reading else outlook.threads
+        part = HistoryPart(known, total, max(0, total - len(read.seen)) if total >= 0 else -1)
+        return replace(report, history=part, is_unread=None if outlook.reading else True)
+    if outlook.reading or not any(each.state == "done" for each in end.results):
+        return report
+    return replace(report, is_unread=False)
+
+
+def is_history_limit(error: PrecedentError) -> TypeGuard[RateLimited]:
+    """Whether it is a limit that stops only the reading of history, which no delivery waits for."""
+    return isinstance(error, RateLimited) and error.resource in HISTORY_LIMITS

@@ -6,24 +6,17 @@ lease → what is due → `RepositoryRun` → results, and the end of the lease
 from __future__ import annotations
 
 import logging
-import random
 import time
 
 from bot.errors import WorldError
-from bot.server.delivery_context import delivery_fields, trace_run
 from bot.server.dependencies import RunDependencies
 from bot.server.log import log_fields, run_guarded
-from bot.server.model import (
-    Lease,
-    PendingWork,
-    Result,
-    RunReport,
-)
-from bot.server.organisation.changes import installation_of
+from bot.server.model import Lease, PendingWork, Result, RunReport
 from bot.server.organisation.indexer import index_changes
-from bot.server.spans import span
+from bot.server.spans import delivery_fields, span, trace_run
+from bot.server.storage.outbox import installation_of
 from bot.server.work.installation_events import apply_installation_events
-from bot.server.work.policy import judge
+from bot.server.work.policy import judge_all
 from bot.server.work.run import RepositoryRun
 
 RETRY_SECONDS = 15.0
@@ -80,9 +73,8 @@ def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result
         scope = run.options.scope
         return apply_installation_events(work, run.inbox, run.tokens, run.clones.forget, scope), RunReport()
     except WorldError as error:
-        now, most = run.now(), run.options.attempts
-        chance = random.uniform(0.5, 1.5)
-        return [judge(error, each, now, most, chance) for each in work.deliveries], RunReport(notes=(str(error),))
+        results = judge_all(error, work.deliveries, run.inbox.now(), run.options.attempts)
+        return results, RunReport(notes=(str(error),))
 
 
 def _store_results(work: PendingWork, results: list[Result], report: RunReport, run: RunDependencies) -> bool:

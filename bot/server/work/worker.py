@@ -16,8 +16,8 @@ from typing import NoReturn, TypeVar
 
 from bot.errors import WorldError
 from bot.server.log import run_guarded
-from bot.server.model import WORKER_PREFIX, Instant, Lease, Note, RepositoryKey
-from bot.server.storage.heartbeats import OBSTACLE, Heartbeats
+from bot.server.model import WORKER_PREFIX, Lease, Note, RepositoryKey
+from bot.server.storage.heartbeats import OBSTACLE
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.queue import RENEWAL_INTERVAL, SLOW_RUN, ClaimRules, Wakeups
 
@@ -103,7 +103,6 @@ class Worker:
     slow_seconds: float = SLOW_RUN / 1000
     hang_timeout: float = HANG_TIMEOUT
     retry_seconds: float = RETRY_SECONDS
-    began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
     _held: dict[Lease, float] = field(default_factory=dict)
     _marked: set[Lease] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -293,9 +292,9 @@ class Worker:
         self._ask(lambda: self.inbox.queue.ensure(self.tasks))
         self._mark_slow_runs(now)
         obstacle = self.obstacle()
-        note = {"pid": os.getpid(), "began": self.began, "busy": self.busy, **self.tells()}
+        note = {"pid": os.getpid(), "busy": self.busy, **self.tells()}
         note |= {OBSTACLE: obstacle} if obstacle else {}
-        Heartbeats(self.inbox.database, self.inbox.now).store(f"{WORKER_PREFIX}{self.name}", note)
+        self.inbox.heartbeats.store(f"{WORKER_PREFIX}{self.name}", note)
 
     def _log_fields(self) -> dict[str, object]:
         return {"worker": self.name}

@@ -11,15 +11,30 @@ from itertools import pairwise
 import pytest
 
 from bot.organisation.documents import DOCUMENT_VERSION
-from bot.server.model import MINUTE, Lease, PendingWork, RepositoryKey, RepositoryRow, RunReport
-from bot.server.organisation.changes import FIRST_ROW_PAUSE, MAX_ROW_PAUSE, OrganisationChanges, installation_of
-from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
+from bot.server.model import (
+    ALL_REPOSITORIES,
+    MINUTE,
+    Lease,
+    PendingWork,
+    RepositoryKey,
+    RepositoryRow,
+    RepositoryScope,
+    RunReport,
+)
 from bot.server.storage.database import to_json
-from bot.server.storage.heartbeats import Heartbeats
-from bot.server.storage.installations import Installations
-from bot.server.storage.operations import drop
-from bot.server.storage.outbox import MAX_ROW_THREADS, PURGE_DELAY, PURGE_PREFIX, note_run, people_digest, queue_key
-from tests.server.queues import REPOSITORY, Queue, arrival, begin_work, keys
+from bot.server.storage.outbox import (
+    FIRST_ROW_PAUSE,
+    MAX_ROW_PAUSE,
+    MAX_ROW_THREADS,
+    PURGE_DELAY,
+    PURGE_PREFIX,
+    OrganisationChanges,
+    installation_of,
+    note_run,
+    people_digest,
+    queue_key,
+)
+from tests.server.queues import REPOSITORY, Queue, arrival, begin_work, drop, keys
 
 OTHER = RepositoryKey(7, 71)
 LOCATION = "/srv/index"
@@ -129,7 +144,7 @@ def test_the_whole_memory_is_recorded_once_when_the_list_of_ignored_people_chang
 def test_a_repository_deleted_while_the_index_was_off_is_recorded_when_it_is_on_again(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
     changes.switch_off()
-    Installations(queue.inbox.database, queue.inbox.now).mark_gone(REPOSITORY, "deleted")
+    queue.inbox.installations.mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == []
     assert changes.align(LOCATION, ALL_REPOSITORIES) == 1
     assert rows(queue) == [("7-70", "")]
@@ -171,14 +186,12 @@ def test_a_run_that_lost_its_lease_records_no_change(queue: Queue) -> None:
 
 def test_a_deleted_repository_is_recorded_and_so_is_its_return(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
-    Installations(queue.inbox.database, queue.inbox.now).mark_gone(REPOSITORY, "deleted")
+    queue.inbox.installations.mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == [("7-70", "")]
     assert is_queued(queue)
     assert changes.is_gone(REPOSITORY)
     changes.mark_done(changes.take(7))
-    Installations(queue.inbox.database, queue.inbox.now).store_repository(
-        REPOSITORY, "octo-org/hello-world", private=False
-    )
+    queue.inbox.installations.store_repository(REPOSITORY, "octo-org/hello-world", private=False)
     do_run(queue, [])
     assert rows(queue) == [("7-70", "")]  # it is back
 
@@ -186,7 +199,7 @@ def test_a_deleted_repository_is_recorded_and_so_is_its_return(queue: Queue) -> 
 def purges(queue: Queue, hours: int) -> Iterator[int]:
     """Yield the minutes from now at which a purge is due, within so many hours."""
     minute = 0
-    while heartbeat := Heartbeats(queue.inbox.database, queue.inbox.now).all().get(f"{PURGE_PREFIX}7"):
+    while heartbeat := queue.inbox.heartbeats.all().get(f"{PURGE_PREFIX}7"):
         wait = max(0, math.ceil((heartbeat[0] - queue.clock()) / MINUTE))
         if (minute := minute + wait) >= 60 * hours:
             return
@@ -253,10 +266,8 @@ def test_a_change_recorded_during_a_purge_still_needs_a_purge(queue: Queue) -> N
 def test_switching_the_index_on_or_changing_the_scope_records_the_repositories_concerned(queue: Queue) -> None:
     do_run(queue, [1])
     do_run(queue, [1], OTHER)
-    Installations(queue.inbox.database, queue.inbox.now).store_repository(OTHER, "octo-org/other", private=True)
-    Installations(queue.inbox.database, queue.inbox.now).store_repository(
-        RepositoryKey(8, 80), "octocat/unread", private=True
-    )
+    queue.inbox.installations.store_repository(OTHER, "octo-org/other", private=True)
+    queue.inbox.installations.store_repository(RepositoryKey(8, 80), "octocat/unread", private=True)
     changes = changes_of(queue)
     without = RepositoryScope(exclude=("*/other",))
     assert changes.align(LOCATION, without) == 2  # the other one may be in an earlier index
@@ -318,7 +329,7 @@ def test_the_changes_of_another_installation_are_left_alone(queue: Queue) -> Non
 
 def test_a_whole_memory_is_divided_into_parts(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
-    Installations(queue.inbox.database, queue.inbox.now).mark_gone(REPOSITORY, "deleted")
+    queue.inbox.installations.mark_gone(REPOSITORY, "deleted")
     taken = changes.take(7)
     changes.divide(taken, list(range(1, 2 * MAX_ROW_THREADS + 2)))
     parts = changes.take(7)

@@ -14,7 +14,6 @@ from bot.github.events import ORGANISATION_EVENT, Event
 from bot.server.log import Bug
 from bot.server.model import HOUR, Delivery, Priority, RepositoryKey, RunReport
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.storage.heartbeats import Heartbeats
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, apply_installation_events
 from bot.server.work.policy import judge
 from tests.server.app_environment import HELLO, OTHER, AppEnvironment, receive_sent, run_resync
@@ -102,7 +101,7 @@ def test_a_resync_finds_a_change_of_visibility_without_an_event(env: AppEnvironm
     first, second = register_two(env)
     env.github.tenants.lose = True
     env.github.tenants.set_visibility(env.github, "private")
-    Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
+    env.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
     run_resync(env)
     assert visibility(env, first) == "private"
     assert ORGANISATION_EVENT in env.waiting(second)

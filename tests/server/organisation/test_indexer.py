@@ -19,12 +19,10 @@ from bot.errors import UserError
 from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
-from bot.server.organisation.changes import FIRST_ROW_PAUSE, MAX_ROW_PAUSE
 from bot.server.organisation.guard import COOLDOWN_SECONDS, REPAIR_AFTER
-from bot.server.organisation.rebuild import RebuildResult, rebuild_installation
+from bot.server.organisation.indexer import RebuildResult, rebuild_installation
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.storage.installations import Installations
-from bot.server.storage.outbox import PURGE_DELAY, queue_key
+from bot.server.storage.outbox import FIRST_ROW_PAUSE, MAX_ROW_PAUSE, PURGE_DELAY, queue_key
 from bot.server.work.resync import Resync
 from bot.server.work.worker import HANG_TIMEOUT
 from tests.fakes.payloads import EventfulProject
@@ -184,7 +182,7 @@ def test_a_deleted_or_excluded_repository_is_erased_from_the_index(
     assert index.align() == 1
     index.work()
     assert titles(index, sdk) == [QUESTION]
-    Installations(harness.env.inbox.database, harness.env.inbox.now).mark_gone(harness.repository(sdk), "deleted")
+    harness.env.inbox.installations.mark_gone(harness.repository(sdk), "deleted")
     index.work()
     assert titles(index, sdk) == []
 
@@ -337,7 +335,7 @@ def test_forgotten_text_is_purged_from_the_files_within_an_hour(
         harness.git.commit("octo-org/sdk", ".github/precedent.yml", "ignore:\n  people: [octo-org]\n")
         harness.ask(sdk)
     else:
-        Installations(harness.env.inbox.database, harness.env.inbox.now).mark_gone(harness.repository(sdk), "deleted")
+        harness.env.inbox.installations.mark_gone(harness.repository(sdk), "deleted")
     harness.settle()
     index.work()
     assert titles(index, sdk) == [] if way == "gone" else titles(index, sdk)

@@ -11,15 +11,13 @@ from bot.domain.organisation import Visibility
 from bot.domain.post import OrganisationKey
 from bot.errors import WorldError
 from bot.github.events import ORGANISATION_EVENT
-from bot.server.model import Priority, RepositoryKey
-from bot.server.organisation.changes import OrganisationChanges
+from bot.server.model import ALL_REPOSITORIES, Priority, RepositoryKey
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.scope import ALL_REPOSITORIES
+from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations
-from bot.server.storage.operations import drop
-from bot.server.storage.outbox import queue_key
-from tests.server.queues import Queue, arrival, take_lease
+from bot.server.storage.outbox import OrganisationChanges, queue_key
+from tests.server.queues import Queue, arrival, drop, take_lease
 
 APP, SDK, PLUGIN, OTHER, FOREIGN = (RepositoryKey.of(key) for key in ("7-1", "7-2", "7-3", "7-4", "8-1"))
 PUBLIC, INTERNAL, PRIVATE = Visibility.PUBLIC, Visibility.INTERNAL, Visibility.PRIVATE
@@ -39,7 +37,7 @@ def register(queue: Queue) -> OrganisationRegister:
 
 def take_checks(inbox: Inbox) -> list[tuple[RepositoryKey, int | None, Priority]]:
     """Return and drop the deliveries that have comments checked again."""
-    deliveries = inbox.deliveries(state="waiting", limit=100)
+    deliveries = inbox.deliveries(DeliveryFilter(state="waiting"), limit=100)
     drop(inbox, [each.seq for each in deliveries], "seen")
     with inbox.database.transaction() as reading:
         rows = reading.rows("select seq, priority from deliveries")
@@ -290,5 +288,5 @@ def test_a_change_does_not_deadlock_with_adding_work_for_several_keys(
         queue.inbox.queue.add(adding, [(second, Priority.CHANGE, 1)])
     other.join(30)
     assert (other.is_alive(), faults) == (False, [])
-    waiting = {(each.repository, each.event.name) for each in queue.inbox.deliveries(state="waiting")}
+    waiting = {(each.repository, each.event.name) for each in queue.inbox.deliveries(DeliveryFilter(state="waiting"))}
     assert waiting >= {(APP, ORGANISATION_EVENT), (PLUGIN, ORGANISATION_EVENT)}

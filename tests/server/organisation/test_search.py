@@ -17,9 +17,9 @@ from bot.domain.thread import Message, Outcome, OutcomeKind, Thread
 from bot.github.errors import ForgeError, Gone, Unauthorised
 from bot.github.foreign_thread import ForeignRepository
 from bot.recall.candidates import OrganisationUnavailable
-from bot.server.model import Grant, RepositoryKey
+from bot.server.model import Grant, RepositoryKey, RepositoryScope
 from bot.server.organisation.search import CheckedSearch
-from bot.server.scope import RepositoryScope
+from bot.server.storage.deliveries import DeliveryFilter
 from bot.settings.schema import IgnoreSettings, OrganisationSettings, Settings
 from tests.server.organisation.test_worlds import CLOSED_AT, CREATED_AT, INSTALLATION, World
 from tests.server.queues import FileInbox
@@ -169,7 +169,7 @@ def test_an_answer_that_finds_a_change_has_other_comments_checked(world: World) 
     world.register.add_shown(RepositoryKey(INSTALLATION, 3), 12, [SHOWN])
     world.forge.repositories[2].visibility = Visibility.PRIVATE
     assert find(world, rank=index_of(SHOWN)) == []
-    waiting = world.inbox.deliveries(state="waiting")
+    waiting = world.inbox.deliveries(DeliveryFilter(state="waiting"))
     assert {(each.repository.number, each.event.number) for each in waiting} == {(3, 12), (1, 11)}
 
 
@@ -177,7 +177,7 @@ def test_a_repository_that_went_away_leaves_the_other_comments_too(world: World)
     world.register.add_shown(RepositoryKey(INSTALLATION, 3), 12, [SHOWN])
     world.forge.repositories[2].owner = "other"
     assert find(world, rank=index_of(SHOWN)) == []
-    waiting = world.inbox.deliveries(state="waiting")
+    waiting = world.inbox.deliveries(DeliveryFilter(state="waiting"))
     assert (3, 12) in {(each.repository.number, each.event.number) for each in waiting}
     assert 2 not in {each.id for each in world.register.repositories(INSTALLATION)}
 

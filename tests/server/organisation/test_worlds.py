@@ -27,14 +27,12 @@ from bot.github.errors import ForgeError, Gone, NotInstalled, Suspended, Unreach
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.github.foreign_thread import ForeignRepository
 from bot.server.model import Arrival, Delivery, Grant, RepositoryKey
-from bot.server.options import ServerOptions
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.organisation.search import CheckedSearch
-from bot.server.storage.heartbeats import Heartbeats
-from bot.server.storage.tokens import TokenCache
-from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents
+from bot.server.storage.deliveries import DeliveryFilter
+from bot.server.storage.github_access import TokenCache
+from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents, list_installations
 from bot.server.work.policy import judge
-from bot.server.work.resync import Resync
 from bot.settings.schema import OrganisationSettings, Settings
 from tests.examples import examples
 from tests.server.queues import FileInbox
@@ -320,7 +318,7 @@ class World:
     def work(self, number: int) -> None:
         """Work on the deliveries that wait for a repository, or for the installation if it is 0."""
         key = RepositoryKey(INSTALLATION, number)
-        for delivery in reversed(self.inbox.deliveries(state="waiting", repository=key, limit=1_000)):
+        for delivery in reversed(self.inbox.deliveries(DeliveryFilter(state="waiting", repository=key), limit=1_000)):
             if number:
                 is_own = delivery.event.name == ORGANISATION_EVENT
                 error = self.run(number, delivery.event.number if is_own else None, is_own=is_own)
@@ -445,7 +443,8 @@ class World:
             " where r.state <> 'gone' and s.other_repository = :number"
         )
         waiting = {
-            (each.repository.text, each.event.number) for each in self.inbox.deliveries(state="waiting", limit=1_000)
+            (each.repository.text, each.event.number)
+            for each in self.inbox.deliveries(DeliveryFilter(state="waiting"), limit=1_000)
         }
         for number in gone:
             with self.inbox.database.transaction() as reading:
@@ -479,13 +478,13 @@ class World:
         for number in REPOSITORIES:
             self.run(number)
         for _ in range(ROUNDS):
-            waiting = self.inbox.deliveries(state="waiting", limit=MAX_WAITING + 1)
+            waiting = self.inbox.deliveries(DeliveryFilter(state="waiting"), limit=MAX_WAITING + 1)
             if not waiting:
                 break
             assert len(waiting) <= MAX_WAITING, "checks bring up more checks"
             for number in (0, *REPOSITORIES):
                 self.work(number)
-        assert not self.inbox.deliveries(state="waiting", limit=1), "it comes to no end"
+        assert not self.inbox.deliveries(DeliveryFilter(state="waiting"), limit=1), "it comes to no end"
         for (reader, _), keys in self.shown.items():
             for key in keys if self.forge.sees(reader) else ():
                 other = self.forge.repositories[key.repository]
@@ -496,10 +495,10 @@ class World:
                 assert other.threads[key.thread] != "gone", f"r{reader} still shows a thread that is gone"
 
     def resync(self) -> None:
-        Heartbeats(self.inbox.database, self.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
+        self.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
         api: Any = _Listing(self.forge)
-        resync = Resync(api, self.inbox, ServerOptions(app_id=APP), self.tokens, lambda _: None)
-        resync._list_repositories(self.forge.now)
+        events = InstallationEvents(self.inbox, self.tokens, lambda _: None, self.forge.now)
+        list_installations(api, APP, events)
 
 
 TABLES = ("deliveries", "queue", "repositories", "installations", "organisation_shown", "heartbeats", "pauses")

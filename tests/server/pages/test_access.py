@@ -26,7 +26,7 @@ from tests.server.client import (
 from tests.server.web_process import web_process
 
 OPTIONS = ServerOptions(status_password=PASSWORD, operator_password=OPERATOR)
-NEAR = ("127.0.0.1", 1)
+NEAR = "127.0.0.1"
 
 
 def headers(password: str, **extra: str) -> dict[str, str]:
@@ -107,14 +107,14 @@ def test_without_an_operators_password_nobody_can_operate() -> None:
 def ask(access: Access, password: str, peer: str = "203.0.113.7", **extra: str) -> int:
     """The status of the answer to a request for a page: 200 for whoever may see it."""
     request_headers = headers(password, **extra) if password else {"host": "localhost"}
-    result = access.role(request_headers, (peer, 1))
+    result = access.role(request_headers, peer)
     return result.status if isinstance(result, AccessDenied) else 200
 
 
 def test_a_guesser_has_to_wait_whichever_role_it_asks_for_and_others_do_not() -> None:
     access = Access(lambda: OPTIONS)
     assert [ask(access, "a guess") for _ in range(FREE_TRIES + 1)] == [*[401] * FREE_TRIES, 429]
-    assert isinstance(denied := access.require_operator(headers("another guess"), ("203.0.113.7", 1)), AccessDenied)
+    assert isinstance(denied := access.require_operator(headers("another guess"), "203.0.113.7"), AccessDenied)
     assert (denied.status, denied.headers) == (429, {"Retry-After": "1", "Connection": "close"})
     assert ask(access, "a guess", "203.0.113.8") == 401
 
@@ -126,7 +126,7 @@ def test_a_right_password_is_let_through_however_many_wrong_ones_came(peers: int
         ask(access, f"guess {number}", f"198.51.{number % peers // 250}.{number % peers % 250 + 1}")
     assert ask(access, "a guess", "198.51.0.1") == 429
     assert [ask(access, password, "198.51.0.1") for password in (PASSWORD, OPERATOR)] == [200, 200]
-    assert access.require_operator(headers(OPERATOR), ("198.51.0.1", 1)) is Role.OPERATE
+    assert access.require_operator(headers(OPERATOR), "198.51.0.1") is Role.OPERATE
     assert authorize(sec_fetch_site="same-origin") is Role.OPERATE
 
 

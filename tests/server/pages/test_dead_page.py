@@ -10,11 +10,17 @@ import pytest
 
 from bot.server.model import Result, RunReport
 from bot.server.pages.access import Role
-from bot.server.pages.dead_page import GROUP_DELIVERIES, MAX_GROUPS, DeadView, dead_page, parse_operation
-from bot.server.pages.delivery_page import delivery_page
+from bot.server.pages.deliveries import (
+    GROUP_DELIVERIES,
+    MAX_GROUPS,
+    DeadView,
+    dead_page,
+    delivery_page,
+    parse_operation,
+)
 from bot.server.pages.parts import PAGE_SIZE, dead_link, policy
 from bot.server.pages.status_page import status_page
-from bot.server.storage.delivery_filter import DeliveryFilter
+from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.operations import Operation, replay_or_drop
 from tests.server.pages.test_status_page import links, text_of
 from tests.server.queues import begin_work
@@ -90,7 +96,7 @@ def test_each_button_does_what_it_says() -> None:
         assert operation is not None
         replay_or_drop(inbox, operation)
         assert states(inbox)[:3] == expected
-    assert {row.reason for row in inbox.deliveries(state="dropped")} == {"archived"}
+    assert {row.reason for row in inbox.deliveries(DeliveryFilter(state="dropped"))} == {"archived"}
 
 
 def test_dropping_a_group_spares_deliveries_that_died_after_the_page_was_shown() -> None:
@@ -182,7 +188,7 @@ def test_paging_through_a_large_group_shows_every_delivery_once() -> None:
         older = [link for link in links(part) if "before=" in link]
         before = int(older[0].rpartition("=")[2]) if older else 0
     assert before == 0
-    assert links_shown == [f"/deliveries/{row.seq}" for row in inbox.deliveries(state="dead", limit=99)]
+    assert links_shown == [f"/deliveries/{row.seq}" for row in inbox.deliveries(DeliveryFilter(state="dead"), limit=99)]
 
 
 def test_only_the_largest_groups_are_shown() -> None:

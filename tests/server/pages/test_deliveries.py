@@ -21,6 +21,7 @@ from bot.github.events import Event
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
+from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.inbox import Inbox
 from tests.cli.program_result import ProgramResult, Run
 from tests.server.queues import begin_work, keys, take_lease
@@ -162,7 +163,7 @@ def test_a_dead_delivery_is_replayed_and_the_audit_says_who_did_it(server: Comma
 def test_dropped_deliveries_keep_the_reason_that_was_given(server: CommandServer) -> None:
     assert server.json_output("drop", "2", "--why", "archived") == {"asked": 1, "done": 1}
     assert server.json_output("drop", "3") == {"asked": 1, "done": 1}
-    reasons = [(row.state, row.reason) for row in server.inbox.deliveries(repository=OTHER)]
+    reasons = [(row.state, row.reason) for row in server.inbox.deliveries(DeliveryFilter(repository=OTHER))]
     assert reasons == [("dropped", "dropped by hand"), ("dropped", "archived")]
     audit = server.json_output("audit")
     assert isinstance(audit, list)

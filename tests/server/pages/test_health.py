@@ -16,15 +16,14 @@ from starlette.requests import Request
 from bot.server.model import WORKER_PREFIX
 from bot.server.options import ServerOptions
 from bot.server.pages.health import CachedChecks, Check, readiness_checks
-from bot.server.pages.routes import StatusRoutes
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.storage.database import Database
 from bot.server.storage.database import machine_clock as clock
-from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT, Heartbeats
+from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.schema import SCHEMA_HEARTBEAT
-from bot.server.web_context import WebContext
+from bot.server.web import StatusRoutes, WebContext
 from tests.server.queues import FileInbox, arrival, lost_inbox
 
 FAULT = "GitHub does not know the key of App 7: give PRECEDENT_PRIVATE_KEY the one of its page"
@@ -34,14 +33,14 @@ SOUND = {"slug": "precedent", "ahead": 0, "fault": ""}
 def healthy_server(folder: Path) -> tuple[FileInbox, ServerOptions]:
     """The inbox and options of a server with nothing wrong."""
     inbox = FileInbox()
-    Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, SOUND)
-    Heartbeats(inbox.database, inbox.now).store(f"{WORKER_PREFIX}a", {"pid": 7})
+    inbox.heartbeats.store(APP_HEARTBEAT, SOUND)
+    inbox.heartbeats.store(f"{WORKER_PREFIX}a", {"pid": 7})
     return inbox, ServerOptions(data=folder, app_id=7)
 
 
 def get_status(inbox: Inbox, options: ServerOptions, page: str = "state") -> tuple[int, dict[str, bool]]:
     """The status and body of `/status.json`, or of ``readyz``."""
-    context = WebContext(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(inbox), inbox, options, clock)
+    context = WebContext(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(inbox), inbox, options)
     answer = getattr(StatusRoutes(context), page)(cast("Request", None))
     return answer.status_code, json.loads(bytes(answer.body))
 
@@ -87,12 +86,12 @@ def test_a_fault_of_the_app_is_unhealthy_and_logged_in_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     inbox, options = healthy_server(tmp_path)
-    Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, {**SOUND, "fault": FAULT})
+    inbox.heartbeats.store(APP_HEARTBEAT, {**SOUND, "fault": FAULT})
     status, body = get_status(inbox, options)
     assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "token"])
     assert caplog.messages == [f"check failed: token: {FAULT}"]
     assert FAULT not in json.dumps(body), "whoever asks is not always the operator"
-    Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, SOUND)
+    inbox.heartbeats.store(APP_HEARTBEAT, SOUND)
     assert get_status(inbox, options)[0] == 200
 
 
@@ -102,7 +101,7 @@ def test_a_fault_is_logged_once_and_so_is_its_end(tmp_path: Path, caplog: pytest
     now = [clock()]
     cached_checks = CachedChecks(lambda at: readiness_checks(inbox, options, at), lambda: now[0], max_age=10)
     for fault in (FAULT, FAULT, "", ""):
-        Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, {**SOUND, "fault": fault})
+        inbox.heartbeats.store(APP_HEARTBEAT, {**SOUND, "fault": fault})
         now[0] += 100
         cached_checks.results()
     assert caplog.messages == [f"check failed: token: {FAULT}", "check passes again: token"]

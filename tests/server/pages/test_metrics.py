@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bot.server.organisation.changes import OrganisationChanges
+from bot.server.model import ALL_REPOSITORIES
 from bot.server.organisation.guard import INDEX_UP
 from bot.server.pages.health import MAX_QUEUE_WAIT, WORKER_PREFIX, CachedChecks, Check, readiness_checks, refusal_reason
 from bot.server.pages.metrics import RECEIVE_BUCKETS, ReceiveHistogram, render
-from bot.server.scope import ALL_REPOSITORIES
-from bot.server.storage.counters import BUCKETS, DELIVERIES_METRIC, CounterTable
-from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT, Heartbeats
-from bot.server.storage.installations import Installations
+from bot.server.storage.counters import BUCKETS, DELIVERIES_METRIC
+from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT
 from tests.server.sample_inbox import MINUTE, NOW, OPTIONS, SampleInbox, empty_inbox, sample_inbox
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -33,7 +31,7 @@ def samples(inbox: SampleInbox, histogram: ReceiveHistogram | None = None) -> Sa
 
 def test_metrics_show_the_counts_of_a_day() -> None:
     inbox = sample_inbox()
-    CounterTable(inbox.database, inbox.now).add(
+    inbox.counters.add(
         {(DELIVERIES_METRIC, ("issues", "stored")): 40, (DELIVERIES_METRIC, ("other", "refused 403")): 3}
     )
     metrics = samples(inbox)
@@ -49,9 +47,8 @@ def test_metrics_show_the_counts_of_a_day() -> None:
 
 def test_an_installation_is_paused_until_the_last_limit_on_events_ends() -> None:
     inbox = sample_inbox()
-    register = Installations(inbox.database, inbox.now)
     for installation, resource, until in ((1, "core", 1), (1, "secondary", 2), (2, "core", 1), (3, "graphql", 9)):
-        register.pause(installation, resource, NOW + until)
+        inbox.limits.pause(installation, resource, NOW + until)
     assert samples(inbox)["precedent_paused_installations", ()] == 2
     inbox.time = NOW + 1
     assert samples(inbox)["precedent_paused_installations", ()] == 1
@@ -62,7 +59,7 @@ def test_an_installation_is_paused_until_the_last_limit_on_events_ends() -> None
 def test_buckets_of_stage_durations_are_cumulative() -> None:
     inbox = empty_inbox()
     for seconds, bucket in ((0.05, "0.1"), (0.2, "0.25"), (0.2, "0.25"), (900, "+Inf")):
-        CounterTable(inbox.database, inbox.now).add(
+        inbox.counters.add(
             {
                 ("precedent_stage_seconds_bucket", ("push", bucket)): 1,
                 ("precedent_stage_seconds_sum", ("push",)): seconds,
@@ -115,7 +112,7 @@ def test_no_metric_names_a_repository_or_an_account() -> None:
 
 def test_counters_without_a_metric_are_left_out() -> None:
     inbox = empty_inbox()
-    CounterTable(inbox.database, inbox.now).add({("something_else", ("a",)): 1, (DELIVERIES_METRIC, ("one label",)): 1})
+    inbox.counters.add({("something_else", ("a",)): 1, (DELIVERIES_METRIC, ("one label",)): 1})
     assert not [name for name, _ in samples(inbox) if name in ("something_else", DELIVERIES_METRIC)]
 
 
@@ -132,7 +129,7 @@ def by_name(checks: list[Check]) -> dict[str, Check]:
 )
 def test_a_wrong_clock_makes_the_server_unready(note: dict[str, str | int], name: str, line: str) -> None:
     inbox = sample_inbox()
-    Heartbeats(inbox.database, inbox.now).store(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0} | note)
+    inbox.heartbeats.store(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0} | note)
     failed = [check for check in readiness_checks(inbox, OPTIONS, NOW) if not check.ok]
     assert [(check.name, check.line) for check in failed] == [(name, line)]
 
@@ -141,7 +138,7 @@ def test_a_worker_without_a_recent_heartbeat_does_not_count() -> None:
     inbox = sample_inbox()
     assert by_name(readiness_checks(inbox, OPTIONS, NOW + WORKER_TIMEOUT))["workers"].ok
     assert not by_name(readiness_checks(inbox, OPTIONS, NOW + WORKER_TIMEOUT + 1))["workers"].ok
-    Heartbeats(inbox.database, inbox.now).store(f"{WORKER_PREFIX}other", {})
+    inbox.heartbeats.store(f"{WORKER_PREFIX}other", {})
     assert by_name(readiness_checks(inbox, OPTIONS, NOW))["workers"].line == "2 running"
 
 
@@ -188,14 +185,14 @@ def test_check_results_are_cached_for_a_moment() -> None:
 def test_the_organisation_index_metrics_show_what_its_workers_report() -> None:
     inbox = sample_inbox()
     assert not [name for name, _ in samples(inbox) if name.startswith("precedent_organisation_")]
-    changes = OrganisationChanges(inbox.database, inbox.queue, inbox.now)
+    changes = inbox.changes
     changes_noted = changes.align("/srv/index", ALL_REPOSITORIES)
     metrics = samples(inbox)
     assert metrics["precedent_organisation_up", ()] == 1
     assert metrics["precedent_organisation_waiting", ()] == changes_noted > 0
     inbox.time = NOW + MINUTE
     for name, is_up in (("one", 1), ("two", 0)):
-        Heartbeats(inbox.database, inbox.now).store(f"{WORKER_PREFIX}{name}", {"pid": 1, INDEX_UP: is_up})
+        inbox.heartbeats.store(f"{WORKER_PREFIX}{name}", {"pid": 1, INDEX_UP: is_up})
     page = render(inbox, ReceiveHistogram(), NOW + MINUTE).decode()
     assert "precedent_organisation_up 0.0" in page
     assert "precedent_organisation_oldest_seconds 60.0" in page

@@ -17,7 +17,7 @@ from bot.domain.answer import Match
 from bot.github.events import Event
 from bot.pipeline.reconcile import CommentResult
 from bot.server.model import Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
-from bot.server.pages.delivery_page import delivery_page
+from bot.server.pages.deliveries import delivery_page
 from bot.server.pages.health import Check, readiness_checks
 from bot.server.pages.parts import (
     PAGE_SIZE,
@@ -31,8 +31,7 @@ from bot.server.pages.parts import (
     style,
 )
 from bot.server.pages.status_page import status_page
-from bot.server.storage.delivery_filter import DeliveryFilter
-from bot.server.storage.installations import Installations
+from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.work.results import nearest
 from tests.server.queues import begin_work
 from tests.server.sample_inbox import (
@@ -121,7 +120,7 @@ def test_deliveries_can_be_filtered_by_state_and_repository() -> None:
     page = status(inbox, DeliveryFilter(repository=RepositoryKey(1, 17)))
     assert "Deliveries of octo-org/compass" in text_of(page)
     seqs = {int(link.rpartition("/")[2]) for link in links(page) if link.startswith("/deliveries/")}
-    assert seqs == {row.seq for row in inbox.deliveries(repository=RepositoryKey(1, 17))}
+    assert seqs == {row.seq for row in inbox.deliveries(DeliveryFilter(repository=RepositoryKey(1, 17)))}
     assert "/?state=dead&repository=1-17#deliveries" in links(page)
 
 
@@ -134,9 +133,7 @@ def test_each_repository_links_to_its_deliveries() -> None:
 def test_only_a_hundred_repositories_are_listed() -> None:
     inbox = empty_inbox()
     for number in range(1, 131):
-        Installations(inbox.database, inbox.now).store_repository(
-            RepositoryKey(1, number), f"octo-org/p{number}", private=False
-        )
+        inbox.installations.store_repository(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
     page = text_of(status_page(inbox, WELL, NOW))
     assert "130 repositories" in page
     assert "and 30 more" in page

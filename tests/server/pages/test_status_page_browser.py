@@ -11,12 +11,11 @@ from playwright.sync_api import Browser
 
 from bot.domain.kinds import Kind
 from bot.server.pages.access import Role
-from bot.server.pages.dead_page import DeadView, dead_page
-from bot.server.pages.delivery_page import delivery_page
+from bot.server.pages.deliveries import DeadView, dead_page, delivery_page
 from bot.server.pages.health import readiness_checks
 from bot.server.pages.status_page import server_digest_page, status_page
-from bot.server.storage.delivery_filter import DeliveryFilter
-from bot.server.storage.digests import SectionNumbers, StoredDigest
+from bot.server.storage.deliveries import DeliveryFilter
+from bot.server.storage.installations import SectionNumbers, StoredDigest
 from tests.browser import TOO_WIDE, WINDOWS, axe_violations, browser, open_watched, resize
 from tests.server.pages.test_dead_page import AWAY, DENIED, HOSTILE, inbox_with_dead
 from tests.server.sample_inbox import NOW, OPTIONS, SampleInbox, empty_inbox, hostile_inbox, sample_inbox

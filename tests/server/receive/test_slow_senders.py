@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.server.receive.connections import MAX_CONNECTIONS
-from bot.server.receive.webhook import LARGE_BUDGET, MAX_SMALL_BODY
+from bot.server.receive.endpoint import LARGE_BUDGET, MAX_SMALL_BODY
 from tests.server.client import Answer, Connection, delivery_headers, head, issue_event, open_connections, request_once
 from tests.server.web_process import web_process
 

@@ -14,7 +14,6 @@ from bot.errors import WorldError
 from bot.github.events import Event
 from bot.server.model import Arrival, ReceiveQueueFull, RepositoryKey
 from bot.server.receive.writer import MAX_GROUP, GroupCommitWriter
-from bot.server.storage.counters import CounterTable
 from tests.server.queues import FileInbox
 
 SAMPLE = Arrival("7:1", RepositoryKey(1, 17), Event("issues", "opened", 1))
@@ -201,7 +200,7 @@ def test_counts_are_summed_and_written_at_the_end_at_the_latest() -> None:
     for _ in range(3):
         writer.count("precedent_deliveries_total", ("issues", "stored"))
     assert writer.stop(5)
-    assert CounterTable(inbox.database, inbox.now).read() == {("precedent_deliveries_total", ("issues", "stored")): 3}
+    assert inbox.counters.read() == {("precedent_deliveries_total", ("issues", "stored")): 3}
 
 
 def rename_table(inbox: GatedInbox, name: str, new: str) -> None:
@@ -218,4 +217,4 @@ def test_counts_survive_a_database_outage() -> None:
     time.sleep(0.3)
     rename_table(inbox, "away", "tallied")
     assert writer.stop(5)
-    assert sum(CounterTable(inbox.database, inbox.now).read().values()) == 1
+    assert sum(inbox.counters.read().values()) == 1

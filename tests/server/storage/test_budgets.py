@@ -18,12 +18,9 @@ from bot.server.dependencies import RunDependencies
 from bot.server.model import DAY, HOUR, Instant, Priority, RepositoryKey, Result, RunReport
 from bot.server.pages.metrics import ReceiveHistogram, render
 from bot.server.pages.status_page import status_page
-from bot.server.storage.budgets import Budgets, ScarcestLimit
 from bot.server.storage.database import Database
+from bot.server.storage.github_access import GitHubLimits, ScarcestLimit, TokenCache
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import Installations
-from bot.server.storage.retention import purge
-from bot.server.storage.tokens import TokenCache
 from bot.server.work.reconcile import reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
@@ -43,7 +40,7 @@ def rate(left: int, at: Instant, limit: int = 5000) -> Rate:
 
 
 def test_the_newest_window_wins_and_within_a_window_the_lowest_number(queue: Queue) -> None:
-    budgets, end = Budgets(queue.inbox.database, queue.inbox.now), queue.clock() + HOUR // 2
+    budgets, end = queue.inbox.limits, queue.clock() + HOUR // 2
     updates = [
         (rate(900, end), 900, end),
         (rate(950, end), 900, end),
@@ -66,7 +63,7 @@ def test_workers_that_store_at_the_same_time_keep_the_lowest_number(queue: Queue
 
     def work(worker: int) -> None:
         with closing(Database(queue.url)) as database:
-            budgets = Budgets(database, queue.clock)
+            budgets = GitHubLimits(database, queue.clock)
             ready.wait()
             for step in range(10):
                 budgets.store(7, {CORE: rate(lowest + 10 * worker + step, end), GRAPHQL: rate(4000 - step, end)})
@@ -76,17 +73,17 @@ def test_workers_that_store_at_the_same_time_keep_the_lowest_number(queue: Queue
         thread.start()
     for thread in threads:
         thread.join()
-    rates = Budgets(queue.inbox.database, queue.inbox.now).rates(7)
+    rates = queue.inbox.limits.rates(7)
     assert {name: each.left for name, each in rates.items()} == {CORE: lowest, GRAPHQL: 3991}
 
 
 def test_an_expired_window_is_ignored_and_purged_later(queue: Queue) -> None:
-    budgets = Budgets(queue.inbox.database, queue.inbox.now)
+    budgets = queue.inbox.limits
     budgets.store(7, {CORE: rate(3, queue.clock() + HOUR)})
     queue.clock.ahead = HOUR + 1000
     assert budgets.rates(7) == {}
     assert budgets.scarcest() == []
-    purge(queue.inbox.database, queue.inbox.now, queue.clock() + DAY)
+    queue.inbox.purge(queue.clock() + DAY)
     with queue.inbox.database.transaction() as transaction:
         assert transaction.rows("select * from budgets") == []
 
@@ -98,11 +95,11 @@ def test_a_run_stores_its_limits_with_its_results_or_not_at_all(queue: Queue) ->
     lost_work = replace(work, lease=replace(work.lease, id="another"))
     assert not queue.inbox.end(lost_work, all_done(lost_work), RunReport(rates={CORE: rate(1, queue.clock() + HOUR)}))
     assert queue.inbox.end(work, all_done(work), RunReport(rates=rates))
-    assert Budgets(queue.inbox.database, queue.inbox.now).rates(REPOSITORY.installation) == rates
+    assert queue.inbox.limits.rates(REPOSITORY.installation) == rates
 
 
 def test_a_database_outage_during_a_run_does_not_end_the_run(queue: Queue) -> None:
-    class UnreachableBudgets(Budgets):
+    class UnreachableBudgets(GitHubLimits):
         def store(self, installation: int, rates: object) -> None:
             raise WorldError("away")
 
@@ -113,13 +110,13 @@ def test_a_database_outage_during_a_run_does_not_end_the_run(queue: Queue) -> No
 
 
 def test_a_long_history_read_stores_its_limits_as_it_goes(queue: Queue) -> None:
-    run_budget = Budgets(queue.inbox.database, queue.inbox.now).for_run(7)
+    run_budget = queue.inbox.limits.for_run(7)
     reset = str((queue.clock() + HOUR // 2) // 1000)
     for left in range(60):
         run_budget.note(
             {"x-ratelimit-remaining": str(4000 - left), "x-ratelimit-limit": "5000", "x-ratelimit-reset": reset}
         )
-    assert Budgets(queue.inbox.database, queue.inbox.now).rates(7)[CORE].left == 3951
+    assert queue.inbox.limits.rates(7)[CORE].left == 3951
 
 
 # -- the queue while history rests ---------------------------------------------------------------------------------
@@ -134,7 +131,7 @@ def leave_history_to_read(queue: Queue) -> None:
 
 def pause_history(queue: Queue, minutes: int = 30) -> Instant:
     end = queue.clock() + minutes * 60_000
-    Installations(queue.inbox.database, queue.inbox.now).pause(REPOSITORY.installation, HISTORY, end)
+    queue.inbox.limits.pause(REPOSITORY.installation, HISTORY, end)
     return end
 
 
@@ -247,7 +244,7 @@ def test_a_run_starts_with_the_limits_that_others_saw(harness: ServerHarness) ->
     project = harness.project("octo-org/app", "PostgreSQL")
     installation = harness.github.tenants.install("octo-org", ["octo-org/app"])
     reset = harness.env.clock() // 1000 * 1000 + HOUR // 2
-    Budgets(harness.env.inbox.database, harness.env.inbox.now).store(installation, {GRAPHQL: rate(1499, reset)})
+    harness.env.inbox.limits.store(installation, {GRAPHQL: rate(1499, reset)})
     requests: list[str] = []
     harness.on_request = requests.append
     number = harness.ask(project)
@@ -300,7 +297,7 @@ def test_history_leaves_a_reserve_and_urgent_work_continues(
     assert min(seen) > reserve - 2 * step, "the other worker may have had a request on its way"
     remaining = remaining_requests(harness, resource, installation)
     assert reserve - 2 * (step + (OTHER_REQUESTS if resource == CORE else 0)) <= remaining < reserve
-    shared = Budgets(harness.env.inbox.database, harness.env.inbox.now).rates(installation)[resource]
+    shared = harness.env.inbox.limits.rates(installation)[resource]
     assert shared.left == remaining
     assert shared.ends is not None
     with harness.env.inbox.database.transaction() as transaction:
@@ -338,25 +335,21 @@ def test_history_leaves_a_reserve_and_urgent_work_continues(
 
 
 def test_the_row_of_a_repository_shows_how_many_requests_its_installation_has_left(queue: Queue) -> None:
-    register, now = Installations(queue.inbox.database, queue.inbox.now), queue.clock()
+    register, now = queue.inbox.installations, queue.clock()
     for number in (7, 8, 9):
         register.store_repository(RepositoryKey(number, 70), f"octo-org/app-{number}", private=False)
-    Budgets(queue.inbox.database, queue.inbox.now).store(
-        7, {CORE: rate(4321, now + HOUR // 2), GRAPHQL: rate(4900, now + HOUR // 2)}
-    )
-    Budgets(queue.inbox.database, queue.inbox.now).store(
-        8, {CORE: rate(12, now - 5000), GRAPHQL: rate(4900, now + HOUR // 2)}
-    )
+    queue.inbox.limits.store(7, {CORE: rate(4321, now + HOUR // 2), GRAPHQL: rate(4900, now + HOUR // 2)})
+    queue.inbox.limits.store(8, {CORE: rate(12, now - 5000), GRAPHQL: rate(4900, now + HOUR // 2)})
     page = status_page(queue.inbox, [], now)
     rows = re.findall(r">octo-org/app-(.)<.*?Requests left\">(.*?)<", page, re.DOTALL)
     assert sorted(rows) == [("7", "4,321"), ("8", "not known"), ("9", "not known")]
 
 
 def test_the_remaining_requests_are_exported_and_shown_without_a_name(queue: Queue) -> None:
-    end, budgets = queue.clock() + HOUR // 2, Budgets(queue.inbox.database, queue.inbox.now)
+    end, budgets = queue.clock() + HOUR // 2, queue.inbox.limits
     assert b"precedent_api_requests_left{" not in render(queue.inbox, ReceiveHistogram(), queue.clock())
     assert "limits this hour" not in status_page(queue.inbox, [], queue.clock())
-    Installations(queue.inbox.database, queue.inbox.now).store_installation(7, "octo-org", "active")
+    queue.inbox.installations.store_installation(7, "octo-org", "active")
     budgets.store(7, {CORE: rate(4321, end), GRAPHQL: rate(4900, end)})
     assert "Left of GitHub&#39;s limits this hour: 4,321 of 5,000 requests and 4,900 of 5,000 GraphQL points." in (
         status_page(queue.inbox, [], queue.clock())

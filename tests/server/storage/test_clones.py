@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.server.model import RepositoryKey
-from bot.server.storage.clones import MAX_PACKS, CloneCache
+from bot.server.storage.branches import MAX_PACKS, CloneCache
 
 REPOSITORIES = [RepositoryKey(1, number) for number in range(1, 5)]
 

@@ -21,13 +21,11 @@ from bot.server.dependencies import RunDependencies
 from bot.server.log import DATABASE_OUTAGE
 from bot.server.model import Lease, RepositoryKey
 from bot.server.options import ServerOptions
-from bot.server.storage.clones import CloneCache
+from bot.server.storage.branches import CloneCache, DiskGuard, RateLimiter
 from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database
-from bot.server.storage.disk import DiskGuard
+from bot.server.storage.github_access import TokenCache
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.queue import LEASE_DURATION
-from bot.server.storage.tokens import TokenCache
-from bot.server.work.pushes import RateLimiter
 from bot.server.work.reconcile import RETRY_SECONDS, reconcile
 from tests.fakes.state import from_epoch
 from tests.server import postgres
@@ -120,7 +118,6 @@ def test_a_repository_whose_run_cannot_begin_is_due_again_soon(
         pace=RateLimiter(6, inbox.clock),
         own_login="precedent[bot]",
         stop=threading.Event(),
-        now=inbox.clock,
     )
     reconcile(take_lease(inbox, REPOSITORY), dependencies)
     message = "its lease could not be released; it will expire: the connection was refused"

@@ -9,20 +9,17 @@ import pytest
 
 from bot.errors import WorldError
 from bot.server.model import DAY, RepositoryKey, Result, RunReport
-from bot.server.storage.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
+from bot.server.storage.deliveries import DeliveryFilter, select_deliveries, select_numbers
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import Installations
 from bot.server.storage.operations import (
     AuditRecord,
     Operation,
     audit_entries,
     dead_groups,
-    drop,
     numbers_in_words,
     replay_or_drop,
 )
-from bot.server.storage.retention import purge
-from tests.server.queues import REPOSITORY, LossyQueue, Queue, arrival, begin_work
+from tests.server.queues import REPOSITORY, LossyQueue, Queue, arrival, begin_work, drop
 
 OTHER = RepositoryKey(7, 71)
 AWAY, HOSTILE = "GitHub did not answer (502): tried 8 times", "100 % of \\ _ or '; drop table deliveries; --"
@@ -76,7 +73,7 @@ def test_a_filter_selects_the_matching_deliveries(
     add_dead(queue, AWAY, 10, 20)
     add_dead(queue, HOSTILE, 30, repository=OTHER)
     queue.inbox.put([arrival("late", received_at=40)])
-    Installations(queue.inbox.database, queue.inbox.now).store_repository(OTHER, "octo-org/renamed", private=True)
+    queue.inbox.installations.store_repository(OTHER, "octo-org/renamed", private=True)
     with queue.inbox.database.transaction() as transaction:
         assert select_numbers(transaction, delivery_filter) == numbers
         assert [row.seq for row in select_deliveries(transaction, delivery_filter, 3)] == numbers[::-1][:3]
@@ -88,7 +85,7 @@ def test_dead_deliveries_are_grouped_by_reason_with_the_largest_group_first(queu
     drop(queue.inbox, [1], "for the test")
     add_dead(queue, HOSTILE, 5)
     away = add_dead(queue, AWAY, 10, 30) + add_dead(queue, AWAY, 20, repository=OTHER)
-    Installations(queue.inbox.database, queue.inbox.now).store_repository(OTHER, "octo-org/renamed", private=True)
+    queue.inbox.installations.store_repository(OTHER, "octo-org/renamed", private=True)
     first, second = dead_groups(queue.inbox.database, 9, 2)
     assert (first.reason, first.count, first.first, first.last, first.repositories) == (AWAY, 3, 10, 30, 2)
     assert first.names == ("octo-org/hello-world", "octo-org/renamed"), "the one with more of them first"
@@ -113,7 +110,7 @@ def test_an_action_in_several_batches_is_one_audit_entry(queue: Queue) -> None:
     record = replay_or_drop(queue.inbox, operation, at_once=3)
     assert (record.asked, record.done) == (8, 6), "each number counts once"
     assert states(queue) == ["dropped", *["waiting"] * 6]
-    (entry,) = audit_entries(queue.inbox.database)
+    entry, _ = audit_entries(queue.inbox.database)
     assert (entry.seq, entry.who, entry.action, entry.asked, entry.done) == (record.seq, "octocat", "replay", 8, 6)
     assert (entry.chosen, entry.why) == ("1 2 3 4 5 6 7 99", "it is back")
 
@@ -164,7 +161,7 @@ def test_old_audit_entries_are_purged_and_pages_are_newest_first(queue: Queue) -
     assert audit_entries(queue.inbox.database, before=entries[1].seq) == entries[2:]
     assert audit_entries(queue.inbox.database, since=entries[1].at) == entries[:2]
     assert audit_entries(queue.inbox.database, until=entries[1].at) == entries[2:]
-    purge(queue.inbox.database, queue.inbox.now, entries[1].at)
+    queue.inbox.purge(entries[1].at)
     assert audit_entries(queue.inbox.database) == entries[:2]
 
 

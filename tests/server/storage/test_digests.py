@@ -13,8 +13,7 @@ from bot.github.events import Event
 from bot.questions.digest import DECIDED, MaintainerReport
 from bot.server.model import DAY, RepositoryKey
 from bot.server.pages.status_page import server_digest_page, status_page
-from bot.server.storage.digests import DIGEST_INTERVAL, Digests, SectionNumbers, StoredDigest
-from bot.server.storage.retention import purge
+from bot.server.storage.installations import DIGEST_INTERVAL, Digests, SectionNumbers, StoredDigest
 from tests.questions.digest_samples import SINCE, create_memory, report
 from tests.server.client import request_once
 from tests.server.harness import ServerHarness
@@ -31,7 +30,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> MaintainerReport:
 
 
 def store_digest(inbox: SampleInbox, maintainer_report: MaintainerReport) -> Digests:
-    digests = Digests(inbox.database, inbox.now)
+    digests = inbox.digests
     digests.store(KEY, maintainer_report)
     return digests
 
@@ -79,29 +78,10 @@ def test_a_later_digest_replaces_the_first_and_old_ones_are_purged(sample: Maint
     digest = digests.get(KEY)
     assert digest
     assert (digest.made_at, len(digest.sections)) == (NOW + DIGEST_INTERVAL, 1)
-    purge(inbox.database, inbox.now, NOW + DIGEST_INTERVAL)
+    inbox.purge(NOW + DIGEST_INTERVAL)
     assert digests.repositories() == {KEY.text}
-    purge(inbox.database, inbox.now, NOW + DIGEST_INTERVAL + 1)
+    inbox.purge(NOW + DIGEST_INTERVAL + 1)
     assert digests.repositories() == frozenset()
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        *("", "[]", "{", '{"since": 1}', '{"since": true, "sections": []}', "[" * 100_000),
-        *(
-            f'{{"since": 1, "sections": [{section}]}}'
-            for section in ('["x", "1", []]', '["x", 1, 7]', '["x", 1, [7]]', '["x", 1, [[7, "door"]]]', "[1]", "7")
-        ),
-    ],
-)
-def test_a_damaged_row_counts_as_no_digest(sample: MaintainerReport, damaged: str) -> None:
-    inbox = SampleInbox()
-    digests = store_digest(inbox, sample)
-    with inbox.database.transaction() as transaction:
-        transaction.change("update digests set told = :told", told=damaged)
-    assert digests.get(KEY) is None
-    assert digests.is_due(KEY)
 
 
 def test_the_page_shows_counts_and_links() -> None:
@@ -153,7 +133,7 @@ def test_the_daily_check_makes_one_digest_a_week_and_an_issue_makes_none(harness
     harness.github.tenants.install("octo-org", ["octo-org/app"])
     harness.ask(project)
     harness.settle()
-    key, digests = harness.repository(project), Digests(harness.env.inbox.database, harness.env.inbox.now)
+    key, digests = harness.repository(project), harness.env.inbox.digests
     assert digests.get(key) is None
     harness.deliver_events(project, Event("schedule"))
     harness.settle()

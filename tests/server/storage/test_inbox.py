@@ -18,15 +18,11 @@ import sqlalchemy as sa
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
 from bot.server.model import Arrival, Instant, Priority, RepositoryKey, Result, RunReport
-from bot.server.storage.counters import CounterTable
 from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database
+from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS, NEVER_ENDED, DeliveryFilter
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import HANG_PAUSE, HUNG_TWICE, Inbox
-from bot.server.storage.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
-from bot.server.storage.installations import Installations
-from bot.server.storage.operations import drop, retry
 from bot.server.storage.queue import LEASE_DURATION
-from bot.server.storage.retention import purge
 from tests.server.queues import (
     APP,
     REPOSITORY,
@@ -37,6 +33,8 @@ from tests.server.queues import (
     arrival,
     begin_work,
     claim,
+    drop,
+    replay,
     take_lease,
     until,
 )
@@ -86,8 +84,11 @@ def test_a_run_gets_the_due_deliveries_of_its_repository_oldest_first(queue: Que
         ("9:b", "working", 1, work.id),
         ("9:a", "working", 1, work.id),
     ]
-    assert [row.state for row in queue.inbox.deliveries(repository=OTHER)] == ["waiting"]
-    assert [row.state for row in queue.inbox.deliveries(repository=REPOSITORY)] == ["working", "working"]
+    assert [row.state for row in queue.inbox.deliveries(DeliveryFilter(repository=OTHER))] == ["waiting"]
+    assert [row.state for row in queue.inbox.deliveries(DeliveryFilter(repository=REPOSITORY))] == [
+        "working",
+        "working",
+    ]
 
 
 def test_a_repeated_delivery_is_ignored(queue: Queue) -> None:
@@ -186,10 +187,10 @@ def test_a_delivery_that_crashes_five_runs_alone_is_dead_and_others_are_not_blam
     for before in range(5):
         crash_worker(queue)
         assert [(each.id, each.begun) for each in begin_work(queue.inbox).deliveries] == [("9:a", before + 2)]
-        assert [row.begun for row in queue.inbox.deliveries(state="waiting")] == [1, 1]
+        assert [row.begun for row in queue.inbox.deliveries(DeliveryFilter(state="waiting"))] == [1, 1]
     crash_worker(queue)
     assert [(each.id, each.begun) for each in begin_work(queue.inbox).deliveries] == [("9:b", 2)]
-    (dead,) = queue.inbox.deliveries(state="dead")
+    (dead,) = queue.inbox.deliveries(DeliveryFilter(state="dead"))
     assert (dead.id, dead.reason, dead.begun) == ("9:a", NEVER_ENDED, 0)
     assert 0 < dead.finished_at <= queue.clock()
 
@@ -205,8 +206,10 @@ def test_a_repository_whose_run_hangs_pauses_and_a_delivery_that_hangs_twice_is_
         work = begin_work(queue.inbox)
         assert [each.id for each in work.deliveries] == [name], "each alone"
         queue.inbox.blame(work.lease)
-        assert [(row.id, row.begun) for row in queue.inbox.deliveries(state="dead", limit=1)] == [(name, 0)]
-    assert {row.reason for row in queue.inbox.deliveries(state="dead")} == {HUNG_TWICE}
+        assert [(row.id, row.begun) for row in queue.inbox.deliveries(DeliveryFilter(state="dead"), limit=1)] == [
+            (name, 0)
+        ]
+    assert {row.reason for row in queue.inbox.deliveries(DeliveryFilter(state="dead"))} == {HUNG_TWICE}
     assert due(queue) == {}
 
 
@@ -241,8 +244,8 @@ def test_a_retried_dead_delivery_starts_like_a_new_one(queue: Queue) -> None:
         begin_work(queue.inbox)
         crash_worker(queue)
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
-    assert retry(queue.inbox, [1]) == 1
-    (again,) = queue.inbox.deliveries(state="waiting")
+    assert replay(queue.inbox, [1]) == 1
+    (again,) = queue.inbox.deliveries(DeliveryFilter(state="waiting"))
     assert (again.id, again.begun, again.attempts, again.reason, again.finished_at) == ("9:a", 0, 0, "", 0)
     assert queue.inbox.oldest_waiting() >= again.next_at > again.received_at, "it waits since now"
     assert [priority for _, priority in due(queue).values()] == [URGENT]
@@ -256,8 +259,8 @@ def test_a_run_that_lost_its_lease_stores_nothing(queue: Queue) -> None:
     taken_over = begin_work(queue.inbox)
     report = RunReport(pushes=(5,), notes=("a note",), requeue_after=queue.clock() + 60_000)
     assert not queue.inbox.end(lost_work, all_done(lost_work), report)
-    assert CounterTable(queue.inbox.database, queue.inbox.now).read() == {}
-    assert Installations(queue.inbox.database, queue.inbox.now).repository(REPOSITORY).pushes == ()
+    assert queue.inbox.counters.read() == {}
+    assert queue.inbox.installations.repository(REPOSITORY).pushes == ()
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "working"]
     assert (queue.keys(), due(queue)) == ({REPOSITORY.text}, {})
     assert queue.inbox.end(taken_over, all_done(taken_over), RunReport())
@@ -267,7 +270,7 @@ def test_a_run_that_lost_its_lease_stores_nothing(queue: Queue) -> None:
 def test_a_run_whose_lease_went_to_an_idle_worker_stores_nothing_either(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     lost_work = begin_work(queue.inbox)
-    Installations(queue.inbox.database, queue.inbox.now).pause(REPOSITORY.installation, "core", queue.clock() + 60_000)
+    queue.inbox.limits.pause(REPOSITORY.installation, "core", queue.clock() + 60_000)
     crash_worker(queue)
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
     assert not queue.inbox.end(lost_work, all_done(lost_work), RunReport())
@@ -303,7 +306,7 @@ def test_a_run_ends_once(queue: Queue) -> None:
     work = begin_work(queue.inbox)
     assert queue.inbox.end(work, all_done(work), RunReport())
     assert not queue.inbox.end(work, all_done(work), RunReport())
-    assert CounterTable(queue.inbox.database, queue.inbox.now).read()["precedent_runs_total", ("done",)] == 1
+    assert queue.inbox.counters.read()["precedent_runs_total", ("done",)] == 1
 
 
 def test_only_counting_attempts_are_counted(queue: Queue) -> None:
@@ -319,7 +322,7 @@ def test_a_delivery_without_a_result_waits_as_after_a_crash(queue: Queue) -> Non
     queue.inbox.put([arrival("a"), arrival("b")])
     work = begin_work(queue.inbox)
     queue.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
-    (row,) = queue.inbox.deliveries(state="waiting")
+    (row,) = queue.inbox.deliveries(DeliveryFilter(state="waiting"))
     assert (row.id, row.begun) == ("9:b", 1)
     assert [(each.id, each.begun) for each in begin_work(queue.inbox).deliveries] == [("9:b", 2)]
 
@@ -392,12 +395,12 @@ def test_a_lease_that_is_given_back_is_due_later_with_no_run_begun(queue: Queue)
 
 def test_the_keys_of_a_paused_installation_are_due_when_the_pause_ends(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b", RepositoryKey(8, 1))])
-    register, paused = Installations(queue.inbox.database, queue.inbox.now), queue.clock() + 5000
-    register.pause(7, "core", paused)
-    register.pause(7, "secondary", paused - 4000)
+    limits, paused = queue.inbox.limits, queue.clock() + 5000
+    limits.pause(7, "core", paused)
+    limits.pause(7, "secondary", paused - 4000)
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
     assert due(queue)[REPOSITORY.text] == (paused, CHANGE)
-    assert [row.begun for row in queue.inbox.deliveries(repository=REPOSITORY)] == [0]
+    assert [row.begun for row in queue.inbox.deliveries(DeliveryFilter(repository=REPOSITORY))] == [0]
     assert begin_work(queue.inbox, RepositoryKey(8, 1)).deliveries[0].id == "9:b"
     assert queue.inbox.queue.claim("two") is None, "nobody waits with a lease"
     queue.inbox.put([replace(arrival("c"), priority=URGENT)])
@@ -459,7 +462,7 @@ def test_deliveries_that_arrive_or_are_retried_while_runs_end_are_done_exactly_o
 
     def retry_all() -> None:
         while not stop.is_set():
-            retry(queue.inbox, range(1, 4 * count + 1))
+            replay(queue.inbox, range(1, 4 * count + 1))
 
     def work(name: str) -> None:
         inbox = Inbox(queue.inbox.database, name, queue.clock)
@@ -509,14 +512,14 @@ def test_a_repository_is_requeued_at_the_time_that_its_run_reports(queue: Queue)
     work = begin_work(queue.inbox)
     requeue_after = queue.clock() + 60_000
     queue.inbox.end(work, all_done(work), RunReport(requeue_after=requeue_after, backoff=60_000))
-    (row,) = queue.inbox.deliveries(state="waiting")
+    (row,) = queue.inbox.deliveries(DeliveryFilter(state="waiting"))
     assert (row.id, row.event, row.next_at) == (
         f"{APP}:again-{REPOSITORY.text}-{work.id}",
         Event("catch-up"),
         requeue_after,
     )
     assert row.name == "octo-org/hello-world"
-    assert Installations(queue.inbox.database, queue.inbox.now).repository(REPOSITORY).backoff == 60_000
+    assert queue.inbox.installations.repository(REPOSITORY).backoff == 60_000
     assert due(queue) == {REPOSITORY.text: (requeue_after, CATCH_UP)}
 
 
@@ -526,7 +529,7 @@ def test_a_repository_is_requeued_only_once_and_at_the_earliest_time(queue: Queu
         queue.inbox.put([arrival(name)])
         work = begin_work(queue.inbox)
         queue.inbox.end(work, all_done(work), RunReport(requeue_after=at))
-    assert [row.next_at for row in queue.inbox.deliveries(state="waiting")] == [soon]
+    assert [row.next_at for row in queue.inbox.deliveries(DeliveryFilter(state="waiting"))] == [soon]
     assert due(queue) == {REPOSITORY.text: (soon, CATCH_UP)}
 
 
@@ -544,14 +547,14 @@ def test_deliveries_are_listed_newest_first_by_page_state_and_repository(queue: 
     queue.inbox.put([arrival(str(number), OTHER if number % 2 else REPOSITORY) for number in range(6)])
     listed = queue.inbox.deliveries(limit=2)
     assert [row.id for row in listed] == ["9:5", "9:4"]
-    assert [row.id for row in queue.inbox.deliveries(limit=2, before=listed[-1].seq)] == ["9:3", "9:2"]
-    assert [row.id for row in queue.inbox.deliveries(repository=OTHER)] == ["9:5", "9:3", "9:1"]
+    assert [row.id for row in queue.inbox.deliveries(DeliveryFilter(before=listed[-1].seq), limit=2)] == ["9:3", "9:2"]
+    assert [row.id for row in queue.inbox.deliveries(DeliveryFilter(repository=OTHER))] == ["9:5", "9:3", "9:1"]
     work = begin_work(queue.inbox)
     queue.inbox.end(work, all_done(work), RunReport())
-    assert [row.id for row in queue.inbox.deliveries(state="done")] == ["9:4", "9:2", "9:0"]
-    assert queue.inbox.deliveries(state="done", repository=OTHER) == []
+    assert [row.id for row in queue.inbox.deliveries(DeliveryFilter(state="done"))] == ["9:4", "9:2", "9:0"]
+    assert queue.inbox.deliveries(DeliveryFilter(state="done", repository=OTHER)) == []
     assert queue.inbox.delivery(999) is None
-    assert queue.inbox.delivery(2) == (queue.inbox.deliveries(repository=OTHER)[-1], None)
+    assert queue.inbox.delivery(2) == (queue.inbox.deliveries(DeliveryFilter(repository=OTHER))[-1], None)
 
 
 def test_stored_delivery_ids_are_found(queue: Queue) -> None:
@@ -586,9 +589,9 @@ def test_any_number_of_deliveries_can_be_retried_or_dropped_at_once(queue: Queue
     queue.inbox.end(work, [Result(each.seq, "dead", "no permission") for each in work.deliveries], RunReport())
     first, second = (each.seq for each in work.deliveries)
     unknown = range(second + 1, second + 70_000)
-    assert retry(queue.inbox, [first, *unknown]) == 1
+    assert replay(queue.inbox, [first, *unknown]) == 1
     assert drop(queue.inbox, [*unknown, second], "not wanted") == 1
-    assert (retry(queue.inbox, []), drop(queue.inbox, [], "")) == (0, 0)
+    assert (replay(queue.inbox, []), drop(queue.inbox, [], "")) == (0, 0)
     assert [row.state for row in queue.inbox.deliveries()] == ["dropped", "waiting"]
     assert queue.keys() == {REPOSITORY.text}
 
@@ -619,10 +622,10 @@ def test_frequent_queries_do_not_scan_whole_tables(tmp_path: Path, table: str, a
     inbox.counts()
     inbox.oldest_waiting()
     inbox.deliveries()
-    inbox.deliveries(state="dead")
-    inbox.deliveries(state="done", before=9)
-    inbox.deliveries(repository=REPOSITORY, state="waiting", limit=1)
-    purge(inbox.database, inbox.now, 1)
+    inbox.deliveries(DeliveryFilter(state="dead"))
+    inbox.deliveries(DeliveryFilter(state="done", before=9))
+    inbox.deliveries(DeliveryFilter(repository=REPOSITORY, state="waiting"), limit=1)
+    inbox.purge(1)
     work = inbox.begin(claim(inbox))
     assert work is not None
     inbox.queue.renew("one", [work.id])
@@ -641,8 +644,8 @@ def test_old_finished_deliveries_are_purged_except_dead_ones(queue: Queue) -> No
     for number, state in enumerate(("done", "dead", "dropped"), 1):
         work = begin_work(queue.inbox, RepositoryKey(7, number))
         queue.inbox.end(work, [Result(work.deliveries[0].seq, state, "")], RunReport())  # type: ignore[arg-type]
-    assert purge(queue.inbox.database, queue.inbox.now, queue.clock() - 60_000) == 0
-    assert purge(queue.inbox.database, queue.inbox.now, queue.clock() + 1) == 2
+    assert queue.inbox.purge(queue.clock() - 60_000) == 0
+    assert queue.inbox.purge(queue.clock() + 1) == 2
     assert [row.id for row in queue.inbox.deliveries()] == ["9:d", "9:b"]
     assert queue.inbox.put([arrival("e")]) == [True]
     assert queue.inbox.deliveries()[0].seq == 5
@@ -650,11 +653,11 @@ def test_old_finished_deliveries_are_purged_except_dead_ones(queue: Queue) -> No
 
 def test_only_the_heartbeats_of_gone_workers_are_purged(queue: Queue) -> None:
     for name in ("worker:a-1", "worker_b", "app"):
-        Heartbeats(queue.inbox.database, queue.inbox.now).store(name, {"pid": 7})
-    purge(queue.inbox.database, queue.inbox.now, queue.clock() - 60_000)
-    assert Heartbeats(queue.inbox.database, queue.inbox.now).all().keys() == {"worker:a-1", "worker_b", "app"}
-    purge(queue.inbox.database, queue.inbox.now, queue.clock() + 1)
-    assert Heartbeats(queue.inbox.database, queue.inbox.now).all().keys() == {"worker_b", "app"}
+        queue.inbox.heartbeats.store(name, {"pid": 7})
+    queue.inbox.purge(queue.clock() - 60_000)
+    assert queue.inbox.heartbeats.all().keys() == {"worker:a-1", "worker_b", "app"}
+    queue.inbox.purge(queue.clock() + 1)
+    assert queue.inbox.heartbeats.all().keys() == {"worker_b", "app"}
 
 
 def test_an_unreachable_database_is_a_world_error(tmp_path: Path) -> None:

@@ -11,21 +11,19 @@ import pytest
 from bot.domain.post import OrganisationKey
 from bot.server.model import RepositoryKey, RepositoryRow, Result, RunReport
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.storage.counters import CounterTable, add_counts, run_counters
+from bot.server.storage.counters import add_counts, run_counters
 from bot.server.storage.database import Database
-from bot.server.storage.heartbeats import Heartbeats
-from bot.server.storage.installations import Installations
-from bot.server.storage.retention import purge
+from bot.server.storage.deliveries import DeliveryFilter
 from tests.server.queues import REPOSITORY, Queue, all_done, arrival, begin_work, queue_in_database, take_lease
 
 OTHER = RepositoryKey(7, 71)
 
 
 def test_counters_grow(queue: Queue) -> None:
-    CounterTable(queue.inbox.database, queue.inbox.now).add({("a", ("x", 'y"')): 1, ("a", ()): 2.5})
-    CounterTable(queue.inbox.database, queue.inbox.now).add({("a", ("x", 'y"')): 2})
-    CounterTable(queue.inbox.database, queue.inbox.now).add({})
-    assert CounterTable(queue.inbox.database, queue.inbox.now).read() == {("a", ("x", 'y"')): 3, ("a", ()): 2.5}
+    queue.inbox.counters.add({("a", ("x", 'y"')): 1, ("a", ()): 2.5})
+    queue.inbox.counters.add({("a", ("x", 'y"')): 2})
+    queue.inbox.counters.add({})
+    assert queue.inbox.counters.read() == {("a", ("x", 'y"')): 3, ("a", ()): 2.5}
 
 
 @pytest.mark.postgres
@@ -47,7 +45,7 @@ def test_a_run_does_not_wait_for_the_counters_of_another(postgres_url: str, tmp_
             open_transaction.rows("select * from tallies for update")
             third_ended = pool.submit(queue.inbox.end, third, all_done(third), RunReport())
             assert third_ended.result(timeout=5)
-        assert CounterTable(queue.inbox.database, queue.inbox.now).read()["precedent_runs_total", ("done",)] == 4
+        assert queue.inbox.counters.read()["precedent_runs_total", ("done",)] == 4
 
 
 def test_totals_are_exact_and_only_grow_while_many_threads_count(queue: Queue) -> None:
@@ -56,19 +54,15 @@ def test_totals_are_exact_and_only_grow_while_many_threads_count(queue: Queue) -
 
     def watch() -> None:
         while not stop.is_set():
-            totals.append(CounterTable(queue.inbox.database, queue.inbox.now).read().get(key, 0.0))
+            totals.append(queue.inbox.counters.read().get(key, 0.0))
 
     watching = threading.Thread(target=watch)
     watching.start()
     with ThreadPoolExecutor(4) as pool:
-        list(
-            pool.map(
-                lambda _: CounterTable(queue.inbox.database, queue.inbox.now).add({key: 1, ("b", ()): 0.5}), range(60)
-            )
-        )
+        list(pool.map(lambda _: queue.inbox.counters.add({key: 1, ("b", ()): 0.5}), range(60)))
     stop.set()
     watching.join()
-    assert CounterTable(queue.inbox.database, queue.inbox.now).read() == {key: 60, ("b", ()): 30}
+    assert queue.inbox.counters.read() == {key: 60, ("b", ()): 30}
     assert totals == sorted(totals)
 
 
@@ -76,9 +70,9 @@ def test_a_purge_adds_up_the_counts_and_keeps_the_totals(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     work = begin_work(queue.inbox)
     queue.inbox.end(work, all_done(work), RunReport())
-    before = dict(CounterTable(queue.inbox.database, queue.inbox.now).read())
-    purge(queue.inbox.database, queue.inbox.now, queue.clock() + 1)
-    assert CounterTable(queue.inbox.database, queue.inbox.now).read() == before
+    before = dict(queue.inbox.counters.read())
+    queue.inbox.purge(queue.clock() + 1)
+    assert queue.inbox.counters.read() == before
     with queue.inbox.database.transaction() as transaction:
         assert transaction.rows("select * from tallied") == []
 
@@ -92,7 +86,7 @@ def test_a_run_is_counted_with_its_stages_pushes_and_answers(queue: Queue) -> No
         Result(second, "done", "whatever #12 says", said="silent"),
     ]
     queue.inbox.end(work, results, RunReport((("push", 0.3), ("push", 99.0), ("look", 1000.0)), (1, 2, 3)))
-    assert CounterTable(queue.inbox.database, queue.inbox.now).read() == {
+    assert queue.inbox.counters.read() == {
         ("precedent_runs_total", ("done",)): 1,
         ("precedent_answers_total", ("created", "memory has something to show")): 1,
         ("precedent_answers_total", ("silent", "other")): 1,
@@ -108,18 +102,18 @@ def test_a_run_is_counted_with_its_stages_pushes_and_answers(queue: Queue) -> No
 
 
 def test_a_new_heartbeat_replaces_the_last_one(queue: Queue) -> None:
-    Heartbeats(queue.inbox.database, queue.inbox.now).store("worker-1", {"jobs": 3, "state": "works"})
-    Heartbeats(queue.inbox.database, queue.inbox.now).store("worker-1", {"jobs": 4})
-    Heartbeats(queue.inbox.database, queue.inbox.now).store("clock", {"ahead": -2})
-    heartbeats = Heartbeats(queue.inbox.database, queue.inbox.now).all()
+    queue.inbox.heartbeats.store("worker-1", {"jobs": 3, "state": "works"})
+    queue.inbox.heartbeats.store("worker-1", {"jobs": 4})
+    queue.inbox.heartbeats.store("clock", {"ahead": -2})
+    heartbeats = queue.inbox.heartbeats.all()
     assert {name: note for name, (_, note) in heartbeats.items()} == {"worker-1": {"jobs": 4}, "clock": {"ahead": -2}}
     assert all(abs(at - queue.clock()) < 60_000 for at, _ in heartbeats.values())
 
 
 def test_an_installation_is_active_until_its_state_is_changed(queue: Queue) -> None:
-    register = Installations(queue.inbox.database, queue.inbox.now)
+    register = queue.inbox.installations
     assert register.state(7) == "active"
-    register.pause(7, "core", 1)
+    queue.inbox.limits.pause(7, "core", 1)
     assert register.state(7) == "active"
     register.store_installation(7, "octo-org", "suspended")
     assert register.state(7) == "suspended"
@@ -130,7 +124,7 @@ def test_an_installation_is_active_until_its_state_is_changed(queue: Queue) -> N
 def test_a_repository_name_from_github_wins_over_one_from_a_payload(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     begin_work(queue.inbox)
-    register = Installations(queue.inbox.database, queue.inbox.now)
+    register = queue.inbox.installations
     assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/hello-world", private=True)
     register.store_repository(REPOSITORY, "octo-org/renamed", private=False)
     queue.inbox.queue.release("one")
@@ -140,7 +134,7 @@ def test_a_repository_name_from_github_wins_over_one_from_a_payload(queue: Queue
 
 
 def test_a_repository_remembers_the_reports_of_its_runs(queue: Queue) -> None:
-    register = Installations(queue.inbox.database, queue.inbox.now)
+    register = queue.inbox.installations
     for number, (report, expected) in enumerate(
         [
             (RunReport(pushes=(3, 1), cursor=50, backoff=9), ((1, 3), 50, 9)),
@@ -157,14 +151,14 @@ def test_a_repository_remembers_the_reports_of_its_runs(queue: Queue) -> None:
 
 def test_a_gone_repository_drops_its_deliveries_and_returns_when_it_is_seen_again(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b"), arrival("c", OTHER)])
-    register = Installations(queue.inbox.database, queue.inbox.now)
+    register = queue.inbox.installations
     register.store_repository(REPOSITORY, "octo-org/hello-world", private=True)
     register.store_repository(OTHER, "octo-org/other", private=True)
     register.store_repository(RepositoryKey(7, 0), "", private=True)
     assert [row.repository for row in register.repositories()] == [REPOSITORY, OTHER]
     assert register.mark_gone(REPOSITORY, "the App is no longer installed there") == 2
     assert [row.repository for row in register.repositories()] == [OTHER]
-    assert [(row.state, row.reason) for row in queue.inbox.deliveries(repository=REPOSITORY)] == [
+    assert [(row.state, row.reason) for row in queue.inbox.deliveries(DeliveryFilter(repository=REPOSITORY))] == [
         ("dropped", "the App is no longer installed there")
     ] * 2
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
@@ -175,7 +169,7 @@ def test_a_gone_repository_drops_its_deliveries_and_returns_when_it_is_seen_agai
 
 
 def test_rows_that_have_been_gone_for_long_are_purged(queue: Queue) -> None:
-    register = Installations(queue.inbox.database, queue.inbox.now)
+    register = queue.inbox.installations
     register.store_installation(7, "octo-org", "gone")
     register.store_repository(REPOSITORY, "octo-org/hello-world", private=False)
     register.store_repository(OTHER, "octo-org/other", private=False)
@@ -183,10 +177,10 @@ def test_rows_that_have_been_gone_for_long_are_purged(queue: Queue) -> None:
     for repository in (REPOSITORY, OTHER):
         shown.add_shown(repository, 5, [key])
     register.mark_gone(REPOSITORY, "gone")
-    purge(queue.inbox.database, queue.inbox.now, queue.clock() - 60_000)
+    queue.inbox.purge(queue.clock() - 60_000)
     assert (register.state(7), register.repository(REPOSITORY).name) == ("gone", "octo-org/hello-world")
     assert shown.filter_shown(REPOSITORY, 5, [key])
-    purge(queue.inbox.database, queue.inbox.now, queue.clock() + 1)
+    queue.inbox.purge(queue.clock() + 1)
     assert (register.state(7), register.repository(REPOSITORY)) == ("active", RepositoryRow(REPOSITORY))
     assert not shown.filter_shown(REPOSITORY, 5, [key])
     assert shown.filter_shown(OTHER, 5, [key])

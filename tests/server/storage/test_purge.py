@@ -7,8 +7,8 @@ from contextlib import closing
 from bench.bench_purge import fill
 from bot.server.storage.database import Database
 from bot.server.storage.database import machine_clock as clock
+from bot.server.storage.deliveries import PURGE_BATCH_ROWS
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.retention import PURGE_BATCH_ROWS, purge
 
 ROWS = 3 * PURGE_BATCH_ROWS
 
@@ -20,8 +20,8 @@ def test_recently_ended_deliveries_stay_and_all_older_ones_are_deleted(database_
         with database.transaction() as replaying:
             replaying.change("update deliveries set finished_at = :now where number in (1, 2, 700)", now=now)
         inbox = Inbox(database, "here", clock)
-        assert purge(inbox.database, inbox.now, now - 1000) == ROWS - 3
+        assert inbox.purge(now - 1000) == ROWS - 3
         assert sorted(row.event.number or 0 for row in inbox.deliveries()) == [1, 2, 700]
         with database.transaction() as reading:
             assert reading.row("select count(*) as many from runs") == {"many": 0}, "their runs are gone too"
-        assert purge(inbox.database, inbox.now, now - 1000) == 0
+        assert inbox.purge(now - 1000) == 0

@@ -10,7 +10,7 @@ import pytest
 from bot.github.app import InstallationToken
 from bot.github.errors import NotInstalled
 from bot.server.model import RepositoryKey
-from bot.server.storage.tokens import MIN_TOKEN_VALIDITY, TOKEN_LIFETIME, TokenCache
+from bot.server.storage.github_access import MIN_TOKEN_VALIDITY, TOKEN_LIFETIME, TokenCache
 
 NOW = 1_767_614_400_000
 REPOSITORY, OTHER, FOREIGN = RepositoryKey(1, 10), RepositoryKey(1, 11), RepositoryKey(2, 10)

@@ -7,7 +7,7 @@ import pytest
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
 from bot.server.model import Priority, RepositoryKey, RunReport
-from bot.server.storage.heartbeats import Heartbeats
+from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents, apply_installation_events
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent
 from tests.server.queues import keys, lost_inbox, take_lease
@@ -42,7 +42,7 @@ def test_the_repositories_of_a_new_installation_are_checked(env: AppEnvironment)
         (repository_of(env, number, name).text, Priority.HISTORY) for name in (HELLO, OTHER)
     }
     assert env.register.state(number) == "active"
-    assert Heartbeats(env.inbox.database, env.inbox.now).all()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
+    assert env.inbox.heartbeats.all()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
 
 
 def test_an_event_that_arrives_twice_is_applied_once(env: AppEnvironment) -> None:
@@ -241,7 +241,7 @@ def test_an_irrelevant_event_is_done_without_an_effect(
 def test_an_event_affects_only_the_repositories_that_it_names(env: AppEnvironment) -> None:
     env.arrive(RepositoryKey(5, 0), "installation", "created", account="octocat", added="50,51,50")
     assert apply_waiting(env, RepositoryKey(5, 0)) == ["the App is active: repositories to check: 2"]
-    assert {row.repository for row in env.inbox.deliveries(state="waiting")} == {
+    assert {row.repository for row in env.inbox.deliveries(DeliveryFilter(state="waiting"))} == {
         RepositoryKey(5, 50),
         RepositoryKey(5, 51),
     }

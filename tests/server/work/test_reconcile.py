@@ -20,10 +20,9 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.pipeline.comments import OTHER_RUN_POSTING
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
-from bot.server.storage.budgets import Budgets
-from bot.server.storage.counters import CounterTable
+from bot.server.storage.deliveries import DeliveryFilter
+from bot.server.storage.installations import parse_estimate
 from bot.server.storage.queue import LEASE_DURATION
-from bot.server.storage.runs import parse_estimate
 from bot.server.work.policy import coalesce
 from bot.server.work.reconcile import RETRY_SECONDS, STORE_PAUSES, reconcile
 from bot.server.work.run import NOTHING_DUE
@@ -86,9 +85,7 @@ def test_a_delivery_ends_in_a_comment_and_its_row_links_to_it(harness: ServerHar
     stored = harness.env.register.repository(harness.repository(project))
     assert (stored.name, stored.private) == ("octo-org/app", True)
     assert stored.cursor
-    assert (
-        Budgets(harness.env.inbox.database, harness.env.inbox.now).remaining(CORE)[stored.repository.installation] > 0
-    )
+    assert harness.env.inbox.limits.remaining(CORE)[stored.repository.installation] > 0
 
 
 @pytest.mark.slow
@@ -237,7 +234,7 @@ def test_an_answer_that_a_killed_run_promised_waits_visibly_and_is_posted_when_d
     began = harness.env.clock.now
     harness.deliver_events(project, Event("catch-up"))
     harness.settle(1)
-    (waiting,) = harness.env.inbox.deliveries(state="waiting")
+    (waiting,) = harness.env.inbox.deliveries(DeliveryFilter(state="waiting"))
     assert 24_000 <= waiting.next_at - began <= 26_000
     harness.pass_time(26)
     harness.settle()
@@ -342,7 +339,7 @@ def test_a_run_that_lost_its_lease_stores_nothing_and_logs_it(
     assert [run.ended for run in harness.runs()] == [0]
     assert (
         harness.env.register.repository(repository).last_run,
-        CounterTable(harness.env.inbox.database, harness.env.inbox.now).read(),
+        harness.env.inbox.counters.read(),
     ) == (0, {})
     reconcile(taken[0], harness.dependencies)
     assert harness.row(project, number).state == "done"
@@ -385,7 +382,7 @@ def test_the_server_finishes_a_rebuild_that_the_action_began(harness: ServerHarn
     harness.settle()
     assert reading_progress(harness, project) is None
     assert len(harness.comments(project, number)) == 1
-    assert harness.env.inbox.deliveries(state="waiting") == []
+    assert harness.env.inbox.deliveries(DeliveryFilter(state="waiting")) == []
     assert len(harness.env.rows(harness.repository(project))) <= 5
 
 
@@ -440,7 +437,7 @@ def test_a_history_that_makes_no_progress_is_retried_less_and_less_often(
             (due_times[-1] - harness.env.clock.now) / 1000
         )
         harness.settle()
-        (waiting,) = harness.env.inbox.deliveries(state="waiting", limit=10)
+        (waiting,) = harness.env.inbox.deliveries(DeliveryFilter(state="waiting"), limit=10)
         due_times.append(waiting.next_at)
     gaps = [round((after - before) / 125_000) for before, after in pairwise([began, *due_times])]
     assert gaps == [1, 2, 4, 8]

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.server.model import RepositoryKey
-from bot.server.storage.heartbeats import Heartbeats
-from bot.server.storage.operations import drop
-from bot.server.work.redelivery import BATCH, MAX_TRIES, REDELIVERY_HEARTBEAT
-from bot.server.work.resync import MINUTE, ResyncResult
+from bot.server.work.resync import BATCH, MAX_TRIES, MINUTE, ResyncResult
 from tests.fakes.state import from_epoch
 from tests.server.app_environment import (
     APP,
@@ -22,6 +19,7 @@ from tests.server.app_environment import (
     open_issues,
     run_resync,
 )
+from tests.server.queues import drop
 
 
 @pytest.fixture
@@ -182,8 +180,3 @@ def test_postponed_redeliveries_are_requested_however_old_they_are(
     open_issues(env)
     env.github.faults.add("POST /app/hook/deliveries/*", "secondary403")
     assert [run_resync(env, HOUR + 2 * MINUTE).redelivered, run_resync(env, 15 * MINUTE).redelivered] == [0, 2]
-
-
-def test_state_of_an_earlier_version_does_not_break_a_resync(env: AppEnvironment) -> None:
-    Heartbeats(env.inbox.database, env.inbox.now).store(REDELIVERY_HEARTBEAT, {"until": "x", "owed": "[1]"})
-    assert run_resync(env).notes == ()

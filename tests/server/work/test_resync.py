@@ -8,28 +8,22 @@ import pytest
 
 from bot.github.app import App
 from bot.github.errors import EVENT_LIMITS
-from bot.server.model import WORKER_PREFIX, Grant, Instant, Priority, RepositoryKey
-from bot.server.organisation.changes import OrganisationChanges
+from bot.server.model import ALL_REPOSITORIES, WORKER_PREFIX, Grant, Instant, Priority, RepositoryKey
 from bot.server.organisation.guard import INDEX_UP
-from bot.server.scope import ALL_REPOSITORIES
-from bot.server.storage.heartbeats import APP_HEARTBEAT, Heartbeats
-from bot.server.storage.operations import drop
-from bot.server.work.drift import QUARTER_HOUR, QUARTERS_PER_DAY, DriftCheck
+from bot.server.storage.heartbeats import APP_HEARTBEAT
+from bot.server.storage.outbox import OrganisationChanges
 from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT
-from bot.server.work.resync import DAY, INDEX_TIMEOUT, MINUTE, ResyncResult
+from bot.server.work.resync import DAY, INDEX_TIMEOUT, MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, DriftCheck, ResyncResult
 from tests.github.keys import key_pair
 from tests.server.app_environment import APP, HELLO, HOUR, OTHER, AppEnvironment, resync, run_resync, set_cursor
-from tests.server.queues import keys, take_lease
+from tests.server.queues import drop, keys, take_lease
 
 
 @pytest.mark.usefixtures("queue")
 def test_repositories_without_an_event_are_found_once_a_day(env: AppEnvironment) -> None:
     env.github.tenants.lose = True
     number = env.github.tenants.install("octocat", [HELLO])
-    repository, other = (
-        RepositoryKey(number, env.github.repo.id),
-        RepositoryKey(number, env.github.world.names[OTHER]),
-    )
+    repository, other = RepositoryKey(number, env.github.repo.id), RepositoryKey(number, env.github.world.names[OTHER])
     env.github.hooks.deliveries.clear()
     assert (run_resync(env).caught_up, env.waiting(repository)) == (1, ["catch-up"])
     assert env.register.repository(repository).name == HELLO
@@ -37,7 +31,7 @@ def test_repositories_without_an_event_are_found_once_a_day(env: AppEnvironment)
     env.github.hooks.deliveries.clear()
     later = min(2 * HOUR, DAY - 1 - env.clock.now % DAY)  # the test may run shortly before midnight
     assert (run_resync(env, later).caught_up, env.waiting(other)) == (0, [])
-    Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
+    env.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
     assert (run_resync(env).caught_up, env.waiting(other)) == (1, ["catch-up"])
 
 
@@ -45,16 +39,16 @@ def test_a_change_while_installations_are_listed_is_found_by_the_next_resync(env
     class Changing(App):
         def installations(self):  # type: ignore[no-untyped-def]
             env.clock.now += 1
-            Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
+            env.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
             return super().installations()
 
     env.github.tenants.lose = True
     env.github.tenants.install("octocat", [HELLO])
     with Changing(APP, key_pair()[0], env.github.url) as api:
         run_resync(env, api=api)
-    assert Heartbeats(env.inbox.database, env.inbox.now).all()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
+    assert env.inbox.heartbeats.all()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
     run_resync(env)
-    assert Heartbeats(env.inbox.database, env.inbox.now).all()[INSTALLATIONS_HEARTBEAT][1] != {"day": 0}
+    assert env.inbox.heartbeats.all()[INSTALLATIONS_HEARTBEAT][1] != {"day": 0}
 
 
 def test_an_uninstall_without_an_event_is_noticed(env: AppEnvironment) -> None:
@@ -63,7 +57,7 @@ def test_an_uninstall_without_an_event_is_noticed(env: AppEnvironment) -> None:
     env.arrive(repository)
     env.github.tenants.uninstall(repository.installation)
     env.github.hooks.deliveries.clear()
-    Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
+    env.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
     run_resync(env)
     assert (env.register.repositories(), env.waiting(repository)) == ([], [])
 
@@ -73,7 +67,7 @@ def test_an_installation_missing_from_the_list_is_not_assumed_to_be_gone(env: Ap
     repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
     run_resync(env)
     env.arrive(repository)
-    Heartbeats(env.inbox.database, env.inbox.now).store(INSTALLATIONS_HEARTBEAT, {"day": 0})
+    env.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
     app = env.github.apps.by_id[APP]
 
     class Silent(App):
@@ -123,7 +117,7 @@ def test_old_deliveries_are_purged(env: AppEnvironment) -> None:
 def test_a_resync_records_the_name_of_the_app_and_the_error_of_our_clock(env: AppEnvironment) -> None:
     env.github.ahead = 90
     run_resync(env)
-    assert Heartbeats(env.inbox.database, env.inbox.now).all()[APP_HEARTBEAT][1] == {
+    assert env.inbox.heartbeats.all()[APP_HEARTBEAT][1] == {
         "slug": "precedent",
         "ahead": 90,
         "fault": "",
@@ -138,13 +132,13 @@ def test_a_refused_private_key_is_reported_and_the_rest_of_the_resync_is_done(en
     env.clock.now += 31 * DAY
     with App(APP, key_pair("other")[0], env.github.url) as api:
         result = run_resync(env, 2 * MINUTE, api)
-    note = Heartbeats(env.inbox.database, env.inbox.now).all()[APP_HEARTBEAT][1]
+    note = env.inbox.heartbeats.all()[APP_HEARTBEAT][1]
     assert note["slug"] == "precedent"
     assert "its private key" in str(note["fault"])
     assert result.purged == 1
     assert len(result.notes) == 2
     assert run_resync(env, MINUTE).notes == ()
-    assert Heartbeats(env.inbox.database, env.inbox.now).all()[APP_HEARTBEAT][1]["fault"] == ""
+    assert env.inbox.heartbeats.all()[APP_HEARTBEAT][1]["fault"] == ""
 
 
 def test_a_resync_reports_that_github_is_down(env: AppEnvironment) -> None:
@@ -220,7 +214,7 @@ def test_a_rate_limit_during_a_resync_pauses_the_installation(env: AppEnvironmen
     env.github.faults.add("GET /repos/octocat/hello-world/issues", "primary403", times=None)
     run_resync(env)
     env.arrive(repository)
-    until = env.register.paused_until(repository.installation, EVENT_LIMITS)
+    until = env.inbox.limits.paused_until(repository.installation, EVENT_LIMITS)
     assert env.inbox.begin(take_lease(env.inbox, repository)) is None
     env.clock.now = until - 1
     assert env.inbox.queue.claim("worker") is None
@@ -272,8 +266,8 @@ def test_a_worker_without_an_index_does_not_switch_off_the_index_of_another(
 ) -> None:
     changes = OrganisationChanges(env.inbox.database, env.inbox.queue, env.clock)
     changes.align("/srv/index", ALL_REPOSITORIES)
-    Heartbeats(env.inbox.database, env.inbox.now).store(f"{WORKER_PREFIX}with", {INDEX_UP: 0})
-    Heartbeats(env.inbox.database, env.inbox.now).store(f"{WORKER_PREFIX}without", {"busy": 1})
+    env.inbox.heartbeats.store(f"{WORKER_PREFIX}with", {INDEX_UP: 0})
+    env.inbox.heartbeats.store(f"{WORKER_PREFIX}without", {"busy": 1})
     run_resync(env)
     assert changes.backlog() is not None
     assert "set the same --organisation for all" in caplog.text

@@ -30,7 +30,7 @@ from bot.memory.manifest import ForeignFormat
 from bot.server.log import Bug, catch_error
 from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, ServerStopping
 from bot.server.storage.counters import REASONS
-from bot.server.storage.inbox_rows import NEVER_ENDED
+from bot.server.storage.deliveries import NEVER_ENDED
 from bot.server.work.policy import RepositoryMoved, judge
 
 ROOT = Path(bot.__file__).parent

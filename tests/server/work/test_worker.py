@@ -16,9 +16,9 @@ import pytest
 from bot.errors import WorldError
 from bot.github.events import Event
 from bot.server.model import Arrival, Lease, Note, RepositoryKey, Result, RunReport
-from bot.server.storage.heartbeats import OBSTACLE, Heartbeats
+from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS
+from bot.server.storage.heartbeats import OBSTACLE
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.inbox_rows import MAX_SOLO_ATTEMPTS
 from bot.server.storage.queue import LEASE_DURATION, TAKE_ALL, ClaimRules, WorkQueue
 from bot.server.work.worker import CHECK_INTERVAL, EXIT_WORK_ABANDONED, HANG_TIMEOUT, Task, Worker, WorkerExit
 from tests.server.queues import Queue, copy_database, keys, queue_in_database, template_file, until
@@ -105,8 +105,8 @@ def test_a_worker_does_all_waiting_work_and_ends_cleanly(bench: WorkerBench) -> 
 
 def test_a_worker_sends_a_heartbeat(bench: WorkerBench) -> None:
     bench.run_in_thread()
-    until(lambda: "worker:one" in Heartbeats(bench.inbox.database, bench.inbox.now).all())
-    _, note = Heartbeats(bench.inbox.database, bench.inbox.now).all()["worker:one"]
+    until(lambda: "worker:one" in bench.inbox.heartbeats.all())
+    _, note = bench.inbox.heartbeats.all()["worker:one"]
     assert note["pid"] == os.getpid()
 
 
@@ -295,7 +295,7 @@ def test_a_worker_without_room_claims_nothing_and_says_so(bench: WorkerBench) ->
     full = [True]
     bench.inbox.put([arrival(1)])
     bench.run_in_thread(bench.worker(obstacle=lambda: "disk: full" if full[0] else "", retry_seconds=0.05))
-    until(lambda: Heartbeats(bench.inbox.database, bench.inbox.now).all().get("worker:one", (0, {}))[1].get(OBSTACLE))
+    until(lambda: bench.inbox.heartbeats.all().get("worker:one", (0, {}))[1].get(OBSTACLE))
     assert bench.inbox.counts()["waiting"] == 1
     full[0] = False
     until(lambda: bench.inbox.counts().get("done") == 1)

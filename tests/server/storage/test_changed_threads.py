@@ -12,7 +12,7 @@ from bot.errors import StoreError
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import MANIFEST_PATH, Manifest, encode_manifest
 from bot.memory.store import Snapshot
-from bot.server.organisation.changed_threads import changed_threads
+from bot.server.storage.branches import changed_threads
 
 
 def fix(number: int, release: str) -> str:

@@ -13,7 +13,7 @@ from bot.errors import StoreError, TipMoved
 from bot.memory.folder_store import FolderStore
 from bot.memory.store import Edits, Snapshot
 from bot.server.model import Instant, ServerStopping
-from bot.server.work.pushes import PacedStore, RateLimiter
+from bot.server.storage.branches import PacedStore, RateLimiter
 
 BEGAN = 1_800_000_000_000
 
