@@ -72,6 +72,7 @@ clean: ## Remove everything that the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 define environment
+	@test ! -L $(@D) || { echo "$(@D) is a link, and making it would empty the folder that it leads to: run make there, or remove the link" >&2; exit 2; }
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "make needs Python 3.11 or newer: no $(PYTHON) in PATH; try: make PYTHON=/path/to/python3" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) -V 2>&1); try: make PYTHON=python3.12" >&2; exit 2; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make needs Python's venv module: install it (on Debian: python3-venv), or try: make PYTHON=/path/to/python3" >&2; exit 2; }

@@ -30,13 +30,13 @@ def names(diagram: str) -> set[str]:
 
 def test_every_name_in_a_diagram_is_in_the_code(code: str) -> None:
     found_names = set[str]().union(*map(names, DIAGRAMS))
-    assert {"fetch_changes", "_reapply", "BranchStore", "own_cut", "install_model"} <= found_names
+    assert {"_reapply", "BranchStore", "learn_from_memory", "GraphQLHistory", "SessionIndex"} <= found_names
     defined = re.compile(r"\b(?:def|class) (\w+)|^ {4}(?:self\.)?(\w+)(?::| =)|self\.(\w+)\b", re.MULTILINE)
     assert found_names - {name for found in defined.findall(code) for name in found} == set()
 
 
 def test_a_diagram_has_a_known_type_and_balanced_quotes() -> None:
-    assert len(DIAGRAMS) >= 6
+    assert len(DIAGRAMS) >= 4
     for kind, *lines in map(str.splitlines, DIAGRAMS):
         assert kind in {"flowchart LR", "flowchart TB", "sequenceDiagram"}
         for line in lines:

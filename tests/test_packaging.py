@@ -4,6 +4,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -102,6 +103,19 @@ def test_the_nightly_run_tries_the_cases_that_a_change_skips() -> None:
     skipped_lines = re.findall(r"^.*\$\{?whole.*$", text(".ci/run"), re.MULTILINE)
     assert [line for line in skipped_lines if line.startswith("export PRECEDENT_THOROUGH=$whole ")]
     assert [line for line in skipped_lines if "--histories 2000" in line]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not here")
+def test_an_environment_that_is_only_linked_is_never_emptied(tmp_path: Path) -> None:
+    shared, linked = tmp_path / "shared", tmp_path / "linked"
+    shared.mkdir()
+    (shared / "pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
+    linked.symlink_to(shared)
+    command = ["make", "--silent", "test", f"PYTHON={sys.executable}", f"VENV={linked}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{linked} is a link, and making it would empty the folder")
+    assert [path.name for path in shared.iterdir()] == ["pyvenv.cfg"]
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not here")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 
 from bot import __version__
+from tests.docs.pages import FENCE, section
 from tools import release
 from tools.address import WORKFLOW
 
@@ -187,6 +188,22 @@ def test_the_major_tag_never_moves_to_an_older_version(remote: Path, tmp_path: P
     assert after["refs/tags/v2"] == after["refs/tags/v2.0.0"]
 
 
+@pytest.mark.slow
+def test_a_release_is_undone_as_the_page_says(remote: Path, runner: Path, tmp_path: Path, run: Run) -> None:
+    tag(run, runner)
+    move(run, runner)
+    develop(tmp_path / "work", "1.3.0")
+    newer = checkout(remote, tmp_path / "newer")
+    tag(run, newer, "1.3.0")
+    move(run, newer, "1.3.0")
+    ((_, commands),) = FENCE.findall(section("CONTRIBUTING.md", "Make a release", "Undo a release"))
+    run_script(commands.replace("1.2.3", "1.3.0").replace("1.2.2", "1.2.3"), newer, tmp_path, {})
+    after = refs(remote)
+    assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"] != after["refs/tags/v1.3.0"]
+    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert calls == ["release edit v1.3.0 --prerelease --notes Do not use: …"]
+
+
 def test_the_major_tag_moves_only_to_the_tested_image(remote: Path, runner: Path, tmp_path: Path, run: Run) -> None:
     tag(run, runner)
     other = "the tag v1.2.3 is not of this commit and image: v1 is left; look who moved it\n"
@@ -255,16 +272,10 @@ echo "$*" >> "$CALLS"
 
 
 def run_job(job: str, folder: Path, scratch: Path, **values: str) -> str:
-    """Run the scripts of a job as a runner does, with a `gh` that only records its calls; returns the job's outputs."""
-    (scratch / "bin").mkdir(exist_ok=True)
-    (scratch / "bin" / "gh").write_text(GH, encoding="utf-8")
-    (scratch / "bin" / "gh").chmod(0o755)
+    """Run the scripts of a job as a runner does; returns the job's outputs."""
     output = scratch / "output"
     output.write_text("", encoding="utf-8")
     environ = {
-        **os.environ,
-        "PATH": f"{scratch / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "CALLS": str(scratch / "calls"),
         "GITHUB_REPOSITORY": "OctoCat/Precedent",
         "GITHUB_REF": "refs/heads/main",
         "GITHUB_OUTPUT": str(output),
@@ -272,10 +283,20 @@ def run_job(job: str, folder: Path, scratch: Path, **values: str) -> str:
     }
     for step in JOBS[job]["steps"]:
         if "run" in step:
-            variables = {name: values.get(name, "a-token") for name in step["env"]}
-            script = ["bash", "-e", "-c", step["run"]]
-            subprocess.run(script, cwd=folder, env={**environ, **variables}, check=True, capture_output=True, text=True)
+            run_script(
+                step["run"], folder, scratch, environ | {name: values.get(name, "a-token") for name in step["env"]}
+            )
     return output.read_text(encoding="utf-8")
+
+
+def run_script(script: str, folder: Path, scratch: Path, variables: Mapping[str, str]) -> None:
+    """Run a script with a `gh` that only records its calls."""
+    (scratch / "bin").mkdir(exist_ok=True)
+    (scratch / "bin" / "gh").write_text(GH, encoding="utf-8")
+    (scratch / "bin" / "gh").chmod(0o755)
+    path = f"{scratch / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": path, "CALLS": str(scratch / "calls"), **variables}
+    subprocess.run(["bash", "-e", "-c", script], cwd=folder, env=environ, check=True, capture_output=True, text=True)
 
 
 @pytest.mark.slow

@@ -130,9 +130,9 @@ def checkout(folder: Path) -> Path:
 STORY = Picture(900, None, 1.5)
 PICTURES: Mapping[str, tuple[Callable[[Path], dict[str, str]], dict[str, Picture]]] = {
     "comment": (story, {"comment.png": STORY, "comment-dark.png": STORY._replace(dark=True)}),
-    "report": (report, views("report", Picture(1200, 2460, 1.0))),
-    "digest": (digest, views("digest", Picture(1200, 1500, 1.0))),
-    "status": (status, views("status", Picture(1040, 1500, 1.25))),
+    "report": (report, views("report", Picture(1200, 1262, 1.0))),
+    "digest": (digest, views("digest", Picture(1200, 1623, 1.0))),
+    "status": (status, views("status", Picture(1040, 1529, 1.25))),
     "gallery": (gallery, {f"comments/{name}.png": Picture(900, None, 1.25) for name in GALLERY}),
     "terminal": (terminal, {"what.png": Picture(860, None, 1.25)}),
 }

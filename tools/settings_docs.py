@@ -43,8 +43,7 @@ The file is YAML of at most 64 KB, without anchors, aliases and tags. Booleans a
 ```
 
 Until you fix it, the bot posts nothing. It keeps updating its memory with the settings that are valid; if none can be
-read, for example because the file is not YAML or too large, with those of the last run that could read them, which are
-kept with the memory.
+read, with those of the last run that could read them, which are kept with the memory.
 """
 
 INPUTS_HEAD = """\
@@ -57,7 +56,7 @@ OUTPUTS_HEAD = """\
 ## Outputs of the action
 
 For later steps, if this one has an `id`. They describe the event's issue and contain nothing that people wrote, so they
-are safe to expand. Only the file that `context` names contains people's words: treat it as data, not instructions.
+are safe to expand. Only the files that `context` and `report` name contain people's words: treat them as data.
 """
 
 

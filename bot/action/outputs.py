@@ -15,7 +15,7 @@ MAX_CONTEXT = 120_000
 """Characters of a context file; the issue's history fills the room that the findings leave."""
 
 
-def outputs(result: CommentResult, context: str) -> str:
+def outputs(result: CommentResult, context: str, page: str = "") -> str:
     """The output file's text: numbers, booleans, and our own URLs, paths and reasons; never a stranger's words."""
     matches = [
         {"number": match.id, "state": match.state, "similarity": match.similarity}
@@ -24,6 +24,7 @@ def outputs(result: CommentResult, context: str) -> str:
     values = {
         "matches": json.dumps(matches),
         "context": context,
+        "report": page,
         "comment-id": str(result.comment.id) if result.comment else "",
         "comment-url": result.comment.url if result.comment else "",
         "spoke": "true" if result.spoke else "false",

@@ -127,7 +127,8 @@ class ActionReport:
     """Collects what one run did and what went wrong. ``code`` is its exit code, the worst of all faults.
 
     ``notices`` need no action. ``is_dry``: nothing is written, so no later run continues from here. ``past`` holds the
-    recent conversations on the issue in the outputs. ``findings``: what the run was asked for, as Markdown.
+    recent conversations on the issue in the outputs. ``findings``: what the run was asked for, as Markdown. ``page``:
+    the path of the report on a replay.
     """
 
     results: list[CommentResult] = field(default_factory=list)
@@ -138,6 +139,7 @@ class ActionReport:
     is_dry: bool = False
     past: RecentConversations | None = None
     findings: list[str] = field(default_factory=list)
+    page: str = ""
 
     def add_results(self, results: Iterable[CommentResult]) -> None:
         for result in results:
@@ -195,7 +197,7 @@ def write_report(environment: RunnerEnvironment, report: ActionReport) -> None:
         about = report.past.conversations[0].thread if report.past and report.past.conversations else 0
         silence = CommentResult(about, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
         first = next((result for result in report.results if not result.renews), silence)
-        append(environment.output, outputs(first, context_file(environment, first, report.past)))
+        append(environment.output, outputs(first, context_file(environment, first, report.past), report.page))
 
 
 def _without_repeated_reason(result: CommentResult, report: ActionReport) -> CommentResult:

@@ -63,9 +63,9 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
             if backtest and backtest.replayed:
                 from bot.evaluation.report import render_report
 
-                path = write_file(environment, "backtest.html", render_report(backtest))
+                report.page = write_file(environment, "backtest.html", render_report(backtest))
                 report.findings += replayed_comments(backtest, f"{run.address.server}/{run.address.repo}")
-                report.note(f"What it would have said is in {path}, {UPLOAD_HINT}")
+                report.note(f"What it would have said is in {report.page}, {UPLOAD_HINT}")
             return
         handled = handle_event(event, run)
         results = handled.results

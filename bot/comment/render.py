@@ -42,8 +42,8 @@ SHIPPED_FOLDER = shipped_folder("templates")
 TEMPLATE_NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "release.md.j2")
 WORDS_FILE = "words.yml"
 PAGE_FILES = (
-    *("report.html.j2", "report.css", "report.js", "digest.html.j2", "digest.css", "server_digest.html.j2"),
-    *("status.html.j2", "delivery.html.j2", "dead.html.j2", "status.css"),
+    *("pages.css", "report.html.j2", "report.js", "digest.html.j2"),
+    *("status.html.j2", "delivery.html.j2", "dead.html.j2", "server_digest.html.j2"),
 )
 
 _BLANK_LINES = re.compile(r"\n{3,}")

@@ -311,7 +311,7 @@ def _times_drawing(counts: Sequence[int], step: float, marks: tuple[float, float
     for value, name, y in ((marks[0], "p50", TOP - 4), (marks[1], "p95", TOP + 10)):
         x = frame.at_x(value)
         side, gap = ("start", 5) if x < WIDTH * 0.7 else ("end", -5)
-        parts.append(line((x, TOP - 12), (x, HEIGHT - BOTTOM), "guide strong"))
+        parts.append(line((x, y - 8), (x, HEIGHT - BOTTOM), "guide strong"))
         parts.append(text(x + gap, y, f"{name} {milliseconds(value)}", f"note {side}"))
     return drawing(words, parts)
 

@@ -346,6 +346,7 @@ def test_a_rebuild_writes_a_report_of_the_comments_it_would_have_made(stage: Sta
     assert stage.run("workflow_dispatch", {"run": "rebuild"}, GITHUB_WORKSPACE=str(workspace)) == 0
     report = (workspace / ".precedent/backtest.html").read_text(encoding="utf-8")
     assert "Everybody is logged out" in report
+    assert stage.outputs()["report"] == ".precedent/backtest.html"
     job_summary = summary(stage)
     assert "What it would have said is in .precedent/backtest.html, which is lost when the job ends" in job_summary
     assert "It would have commented on" in job_summary
@@ -556,21 +557,14 @@ def test_outputs_hold_nothing_that_a_stranger_wrote(stage: Stage) -> None:
     number = stage.github.open_issue("hubot", title, "As in #1.")
     stage.deliver("issues", "opened", number)
     outputs = stage.outputs()
-    assert sorted(outputs) == ["comment-id", "comment-url", "context", "matches", "reason", "spoke", "would-speak"]
+    assert sorted(outputs) == [
+        *("comment-id", "comment-url", "context", "matches", "reason", "report", "spoke", "would-speak"),
+    ]
     assert outputs["comment-id"] == str(our_comment_id(stage, number))
     assert outputs["comment-url"].endswith(f"#issuecomment-{our_comment_id(stage, number)}")
-    assert (outputs["spoke"], outputs["matches"]) == ("true", "[]")
+    assert (outputs["spoke"], outputs["matches"], outputs["report"]) == ("true", "[]", "")
     assert "PostgreSQL" in Path(outputs["context"]).read_text(encoding="utf-8")
     assert "owned" not in stage.output.read_text(encoding="utf-8")
-
-
-def test_a_github_enterprise_server_is_reached_below_its_api_path(stage: Stage) -> None:
-    number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
-    for action in ("opened", "edited"):
-        stage.github.write_event(stage.folder / "event.json", "issues", action, number)
-        assert stage.run("issues", GITHUB_API_URL=stage.github.enterprise_url) == 0
-        stage.github.edit_issue(number, body="zyx wvu tsr")
-    assert "no longer applies" in stage.github.comment_by_id(our_comment_id(stage, number)).body
 
 
 def test_one_run_answers_five_issues_and_the_next_runs_the_others(stage: Stage) -> None:

@@ -74,6 +74,20 @@ def test_a_workflow_has_exactly_the_expected_permissions_and_events() -> None:
             *("gollum", "push", "release", "schedule", "workflow_dispatch"),
         ], choice  # nothing else starts it
         assert (job["runs-on"] == "ubuntu-latest") is choice.hosted, choice
+        assert len(job["steps"]) == (2 if choice.hosted else 1), choice  # a company's server refuses the upload
+
+
+def test_a_workflow_keeps_the_report_that_its_run_names_and_gives_the_upload_no_token() -> None:
+    for choice in CHOICES:
+        (job,) = parse_yaml(workflow_text(choice))["jobs"].values()
+        action, *uploads = job["steps"]
+        for upload in uploads:
+            report = f"steps.{action['id']}.outputs.report"
+            assert upload["if"] == f"{report} != ''", choice
+            assert upload["with"] == {
+                "name": "backtest", "path": f"${{{{ {report} }}}}", "include-hidden-files": True,
+            }, choice  # fmt: skip
+            assert re.fullmatch(r"actions/upload-artifact@[0-9a-f]{40}", upload["uses"]), choice
 
 
 @pytest.mark.slow

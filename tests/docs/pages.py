@@ -62,12 +62,16 @@ def code_of(page: Path) -> str:
     return "\n".join([*(body for _, body in fenced), *CODE.findall(prose(page))])
 
 
-def section(page: str, heading: str) -> str:
-    """The part of a page below a heading of the second level."""
-    parts = re.split(r"^## (.+)$", text(page), flags=re.MULTILINE)
-    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-    assert heading in sections, f"{page} has no heading {heading!r}"
-    return sections[heading]
+def section(page: str, heading: str, part: str = "") -> str:
+    """The text below a heading of the second level; with ``part``, only that below this heading of the third level."""
+    found = text(page)
+    for level, name in (("##", heading), ("###", part)):
+        if name:
+            parts = re.split(rf"^{level} (.+)$", found, flags=re.MULTILINE)
+            sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+            assert name in sections, f"{page} has no heading {name!r}"
+            found = sections[name]
+    return found
 
 
 def rows(markdown: str) -> list[list[str]]:

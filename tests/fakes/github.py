@@ -26,6 +26,9 @@ class FakeGitHub(EventfulProject):
     ``site`` is the URL of the web pages. The token ``token`` acts as ``github-actions[bot]``.
     """
 
+    serves_root = True
+    """Whether the API is at the root, too, as on github.com."""
+
     def __init__(
         self,
         full_name: str = "octocat/hello-world",
@@ -64,13 +67,19 @@ class FakeGitHub(EventfulProject):
         """The API's base URL, without a trailing slash."""
         return self._listener.url
 
+    @property
+    def api_url(self) -> str:
+        """The URL of REST that the runner gives to jobs."""
+        return self.url
+
     def environment(self, event_name: str, folder: Path) -> dict[str, str]:
         """A runner's environment for an Action, with the event in ``folder/event.json``; its outputs go there too."""
         return {
             "GITHUB_EVENT_NAME": event_name,
             "GITHUB_EVENT_PATH": str(folder / "event.json"),
             "GITHUB_REPOSITORY": self.repo.full_name,
-            "GITHUB_API_URL": self.url,
+            "GITHUB_API_URL": self.api_url,
+            "GITHUB_GRAPHQL_URL": self.graphql_url,
             "GITHUB_SERVER_URL": self.site,
             "GITHUB_OUTPUT": str(folder / "output"),
             "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
@@ -192,3 +201,20 @@ class FakeGitHub(EventfulProject):
 
     def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> SentReply:
         return self._service.serve(method, target, headers, body)
+
+
+class EnterpriseGitHub(FakeGitHub):
+    """GitHub Enterprise Server, whose API is below ``/api/v3`` and ``/api/graphql`` and nowhere else.
+
+    https://docs.github.com/enterprise-server/rest/using-the-rest-api/getting-started-with-the-rest-api
+    """
+
+    serves_root = False
+
+    @property
+    def api_url(self) -> str:
+        return self.enterprise_url
+
+    @property
+    def graphql_url(self) -> str:
+        return f"{self.url}/api/graphql"

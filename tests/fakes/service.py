@@ -97,13 +97,17 @@ class Service:
         return _distort(sent, fault) if fault else sent
 
     def _read(self, method: str, target: str, headers: dict[str, str], body: bytes) -> RawRequest:
-        """The API is served at the root and, as on Enterprise Server, under ``/api/v3`` and ``/api/graphql``."""
+        """The API is served under ``/api/v3`` and ``/api/graphql`` as on Enterprise Server and, unless the fake is one,
+        at the root."""
         path, _, query = target.partition("?")
         base = self.fake.url
         if path == "/api/graphql":
             path, base = "/graphql", base + ENTERPRISE
         elif path.startswith(ENTERPRISE):
             path, base = path.removeprefix(ENTERPRISE) or "/", base + ENTERPRISE
+        elif not self.fake.serves_root:
+            self.fake.violations.append(f"{method} {path} is not an address of Enterprise Server's API")
+            path = "/not-served"
         return RawRequest(method, path, query, headers, body, base)
 
     def _resolve_repository(self, request: RawRequest) -> RawRequest:

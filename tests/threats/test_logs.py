@@ -27,7 +27,7 @@ from tests.threats.runner import LINE_ENDS, commands, hostile_texts, read_output
 pytestmark = pytest.mark.slow
 
 OURS = ("error", "notice", "warning")
-NAMES = ("matches", "context", "comment-id", "comment-url", "spoke", "would-speak", "reason")
+NAMES = ("matches", "context", "report", "comment-id", "comment-url", "spoke", "would-speak", "reason")
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,10 @@ def test_the_log_of_the_story_holds_no_command_of_a_stranger(story: Story) -> No
 def test_the_outputs_of_the_story_are_ours(story: Story) -> None:
     for result in story.runs:
         read = read_outputs_file(result.outputs)
-        assert set(read) == {"matches", "context", "comment-id", "comment-url", "spoke", "would-speak", "reason"}
+        assert set(read) == {
+            *("matches", "context", "report", "comment-id", "comment-url", "spoke", "would-speak", "reason"),
+        }
+        assert read["report"] in ("", ".precedent/backtest.html")
         assert re.fullmatch(r"|\.precedent/context-[0-9]+\.md", read["context"])
         assert re.fullmatch(r"[0-9]*", read["comment-id"])
         assert read["spoke"] in ("true", "false")

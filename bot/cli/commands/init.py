@@ -235,10 +235,11 @@ def workflow_text(choice: WorkflowChoice | None = None) -> str:
     text = text.replace("branches: [main]", f"branches: [{_branch_pattern(choice.main)}]")
     if not choice.hosted:
         text = text.replace("runs-on: ubuntu-latest", "runs-on: [self-hosted, linux, x64] # labels of your runners")
+        text = text.partition("      - if: ")[0]  # GitHub Enterprise Server refuses upload-artifact from v4 on
     if choice.mode == "comment":
         text = re.sub(r"^ +mode: summary .*\n", "", text, flags=re.MULTILINE)
     if choice.action.startswith("docker://"):  # with an image, action.yml, which passes the token, is not read
-        text = text.replace("        with:\n", "        with:\n          token: ${{ github.token }}\n")
+        text = text.replace("        with:\n", "        with:\n          token: ${{ github.token }}\n", 1)
     return text
 
 

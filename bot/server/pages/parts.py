@@ -28,7 +28,7 @@ Values = dict[str, object]
 
 @cache
 def style() -> str:
-    return render_page("status.css", {})
+    return render_page("pages.css", {})
 
 
 @cache
