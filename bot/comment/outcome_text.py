@@ -215,7 +215,7 @@ _REASON_TEXTS = {
     "same error ": "why_error",
     "same file ": "why_file",
     "both name ": "why_names",
-    "both speak of ": "why_words",
+    "words in common: ": "why_words",
 }
 _TWO_NAMES = re.compile(r"(`[^`]{1,400}`) and (`[^`]{1,400}`)")
 

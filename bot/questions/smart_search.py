@@ -299,7 +299,7 @@ def _reasons(candidate: _Candidate, text: str, now: datetime) -> tuple[str, ...]
     if candidate.files:
         reasons.append(files_reason(candidate.files))
     if words := spellings(text, candidate.terms):
-        reasons.append(f"both speak of {', '.join(words)}")
+        reasons.append(f"words in common: {', '.join(words)}")
     if recency(candidate.card.updated_at, now) > 1:
         reasons.append(_age_reason(now - candidate.card.updated_at))
     return tuple(reasons[:_MAX_REASONS])

@@ -248,7 +248,7 @@ def reasons(
     is_lone = len(found) == len(names) == 1
     shared_words = _shared_words(text, words, theirs, found) if len(found) < MAX_REASONS else []
     if sum(map(_count_words, shared_words)) >= MIN_SHARED_WORDS:
-        found.append("both speak of " + ", ".join(shared_words))
+        found.append("words in common: " + ", ".join(shared_words))
     elif is_lone and names[0].lower() not in text.partition("\n")[0].lower():
         return ()
     return tuple(found[:MAX_REASONS])

@@ -98,7 +98,7 @@ def test_words_of_a_commit_on_a_clean_trunk_find_a_thread_that_nobody_named(proj
     project.commit("Walk nested lists while importing bookmarks")
     (key, why), *_ = project.reasons("ss", "hits")
     assert key == 20
-    assert why[0].startswith("both speak of ")
+    assert why[0].startswith("words in common: ")
 
 
 def test_upkeep_on_a_clean_trunk_brings_up_nothing(project: Project) -> None:

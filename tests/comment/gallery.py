@@ -215,7 +215,7 @@ GALLERY: dict[str, GalleryComment] = {
             seen_before=(
                 closed(
                     871, "Sync with a second service", DECLINED, state_reason="not_planned", closed_at=at(2025, 9, 14),
-                    why=("both speak of sync, protocol, bookmarks",),
+                    why=("words in common: sync, protocol, bookmarks",),
                 ),
             )
         ),

@@ -140,7 +140,7 @@ def in_greek(value: Any, name: str = "") -> Any:
     if is_dataclass(value):
         return replace(value, **{f.name: in_greek(getattr(value, f.name), f.name) for f in fields(value)})  # type: ignore[type-var]
     if isinstance(value, str) and name == "why":
-        start, what, rest = value.partition("both speak of ")
+        start, what, rest = value.partition("words in common: ")
         return f"{start}{what}{other_letters(rest, 0x3B1)}" if what else value
     if isinstance(value, str) and name == "fix":
         return re.sub("[A-Fa-f]", "0", value)

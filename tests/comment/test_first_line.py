@@ -64,12 +64,12 @@ def test_only_the_nearest_issue_counts_and_an_open_one_says_that_it_is_open() ->
 
 
 def test_what_has_only_words_or_names_in_common_is_not_called_the_same() -> None:
-    cases = {("both speak of a, b",): False, ("both name `a` and `b`",): False, ("same error `a … b`",): False}
-    cases |= {("same text",): True, ("same title", "both speak of a, b"): True, ("same file `a.py`",): True}
+    cases = {("words in common: a, b",): False, ("both name `a` and `b`",): False, ("same error `a … b`",): False}
+    cases |= {("same text",): True, ("same title", "words in common: a, b"): True, ("same file `a.py`",): True}
     cases |= {("same error `E1: a`",): True}
     for why, is_told in cases.items():
         assert bool(line_of(Context(open_now=(replace(OPEN, why=why, similarity=0.8),)))) is is_told, why
-    assert line_of(Context(open_now=(replace(OPEN, why=("both speak of a, b",), similarity=0.9),)))
+    assert line_of(Context(open_now=(replace(OPEN, why=("words in common: a, b",), similarity=0.9),)))
 
 
 def test_the_same_error_with_other_titles_is_not_called_the_same_issue() -> None:

@@ -110,7 +110,7 @@ def test_a_decision_that_the_ending_states_is_shown_once() -> None:
 
 
 def test_code_among_reasons_is_set_off_from_words_only() -> None:
-    text = comment(Context(open_now=(replace(OPEN, why=("both speak of `group_id`, usage, `a::b`, `c_d`",)),)))
+    text = comment(Context(open_now=(replace(OPEN, why=("words in common: `group_id`, usage, `a::b`, `c_d`",)),)))
     assert "*Why:* words in common: `group_id`, usage, `a::b`, `c_d`\n" in text
 
 

@@ -85,7 +85,7 @@ def test_age_files_and_branch_combine_as_specified() -> None:
     assert answer.threads[0].why == (
         "the branch names #7",
         "touches auth/cookie.py",
-        "both speak of login, loop",
+        "words in common: login, loop",
         "changed in the last day",
     )
 

@@ -275,7 +275,7 @@ def test_a_hit_mostly_by_vectors_has_a_reason_in_plain_words(remember: Remember)
     rare = query_for(question, dict.fromkeys(shared, 5.0), 5.0)
     ranked = rank_candidates([near], {}, rare, shipped(), has_vectors=True)
     (judged,) = judge_candidates(question, ranked, memory, None)
-    assert set(judged.why[0].removeprefix("both speak of ").lower().split(", ")) == {"quokka", "marmot", "walrus"}
+    assert set(judged.why[0].removeprefix("words in common: ").lower().split(", ")) == {"quokka", "marmot", "walrus"}
 
 
 def test_only_the_first_few_threads_of_each_unknown_author_are_let_in() -> None:

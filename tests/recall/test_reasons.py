@@ -38,7 +38,7 @@ def test_the_strongest_reason_comes_first() -> None:
 def test_one_word_is_no_reason() -> None:
     assert explain("The parser", "A parser") == ()
     assert explain("The HTTP2-Settings", "An HTTP2-Settings") == ()
-    assert explain("The parser of sessions", "A parser of a session") == ("both speak of parser, sessions",)
+    assert explain("The parser of sessions", "A parser of a session") == ("words in common: parser, sessions",)
     assert explain("The parser, `auth/cookie.py:41`", "A parser, auth/cookie.py:7") == ("same file `auth/cookie.py`",)
 
 
@@ -114,7 +114,7 @@ def test_a_single_name_is_a_reason_only_if_the_title_has_it() -> None:
 def test_a_name_is_shown_only_if_both_have_it_and_a_part_of_a_word_is_not_shown() -> None:
     assert explain("Split HEADERS_WITH_PRIORITY, the layout too", "A priority and a layout") == ()
     assert explain("An irrefutable and a refutable pattern", "irrefutable, refutable patterns") == (
-        "both speak of irrefutable, pattern",
+        "words in common: irrefutable, pattern",
     )
 
 
@@ -124,7 +124,7 @@ def test_the_platform_of_a_program_is_no_reason() -> None:
 
 def test_words_are_shown_as_the_question_writes_them() -> None:
     assert explain("Cookies are refused behind proxies", "a cookie was refused by the proxy") == (
-        "both speak of Cookies, refused, proxies",
+        "words in common: Cookies, refused, proxies",
     )
 
 
@@ -137,7 +137,7 @@ def test_code_among_the_words_is_marked_as_code() -> None:
     newer, older = thread(2, body="vantage_point"), thread(1, body="vantage-point")
     assert reasons(text_of(newer), shared_of(newer, older), dict.fromkeys(terms("vantage_point odd"), False)) == ()
     shown = reasons(text_of(newer), shared_of(newer, older), {"vantagepoint": False, "odd": True})
-    assert shown == ("both speak of `vantage_point`, odd",)
+    assert shown == ("words in common: `vantage_point`, odd",)
 
 
 def test_numbers_dates_addresses_and_mangled_names_are_no_reason() -> None:
@@ -150,11 +150,11 @@ def test_numbers_dates_addresses_and_mangled_names_are_no_reason() -> None:
     ]
     for noise in cases:
         shown = explain(f"cookie proxy {noise}", f"cookie proxy {noise}")
-        assert shown == ("both speak of cookie, proxy",), noise
+        assert shown == ("words in common: cookie, proxy",), noise
 
 
 def test_words_that_every_tracker_is_full_of_are_never_shown() -> None:
-    assert explain("error problem proxy cookie", "error problem proxy cookie") == ("both speak of proxy, cookie",)
+    assert explain("error problem proxy cookie", "error problem proxy cookie") == ("words in common: proxy, cookie",)
     assert explain("error problem", "error problem") == ()
 
 
@@ -188,7 +188,7 @@ def test_an_error_code_alone_is_a_reason() -> None:
 def test_words_of_the_titles_are_a_reason() -> None:
     newer, older = thread(2, "Snapshot worker stops", "It is idle."), thread(1, "Worker of snapshots stops", "No room.")
     assert reasons(text_of(newer), shared_of(newer, older), dict.fromkeys(terms("snapshot worker"), True)) == (
-        "both speak of Snapshot, worker",
+        "words in common: Snapshot, worker",
     )
 
 
@@ -200,7 +200,7 @@ def test_threads_that_share_nothing_have_no_reason() -> None:
 def test_unspecific_words_are_shown_only_if_they_are_code() -> None:
     newer, older = thread(2, body="The read_path of the cookie"), thread(1, body="read_path: cookie")
     words = {"cooki": False, "path": False, "readpath": True, "odd": True}
-    assert reasons(text_of(newer), SharedSignals(), words) == ("both speak of `read_path`, odd",)
+    assert reasons(text_of(newer), SharedSignals(), words) == ("words in common: `read_path`, odd",)
     assert shared_of(newer, older).names == ("read_path",)
 
 
@@ -265,4 +265,4 @@ def test_a_frame_of_the_runtime_is_no_shared_file() -> None:
 
 def test_a_chinese_phrase_does_not_end_with_a_word_of_grammar() -> None:
     ours, theirs = "native主动发送事件到weex", "native主动发送事件到JS"
-    assert explain(ours, theirs, title="") == ("both speak of native, 主动发送事件",)
+    assert explain(ours, theirs, title="") == ("words in common: native, 主动发送事件",)

@@ -71,7 +71,7 @@ def delivery_entry(delivery: Delivery, now: Instant, name: str = "") -> Values:
             {
                 "number": number,
                 "similarity": f"{similarity:.2f}",
-                "why": why.replace("both name", "the same names").replace("both speak of", "words in common"),
+                "why": why.replace("both name", "the same names"),
                 "shown": number in shown,
             }
             for number, similarity, why in delivery.nearest

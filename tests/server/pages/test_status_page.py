@@ -314,5 +314,5 @@ def test_both_pages_list_the_nearest_threads_without_quoting_them() -> None:
 
 
 def near(number: int, similarity: float) -> Match:
-    why = ("same error `SECRET_LOST`", "both speak of SECRET, things")
+    why = ("same error `SECRET_LOST`", "words in common: SECRET, things")
     return Match(number, "SECRET", similarity, "closed", datetime(2025, 1, 1, tzinfo=UTC), why=why)
