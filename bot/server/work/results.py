@@ -22,7 +22,7 @@ from bot.server.work.policy import COMMENT_EVENT, PROMISE_DELAY, DeliveryGroup, 
 
 EVENT_PROCESSED = "the event was processed"
 HANDLED_TOGETHER = "it was handled together with a later delivery"
-REASON_KINDS = ("same text", "same error", "same file", "both name", "words in common")
+REASON_KINDS = ("same text", "same error", "same file", "both name", "both titles say", "words in common")
 """How reasons begin (see `bot.recall.similar`); words of issues follow."""
 
 
