@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from bot.cli.arguments import login, number, one_of, repository
 from bot.cli.output import NO_RESULTS, CommandResult, progress, warn
+from bot.errors import UserError
 from bot.local_cache.local_memory import MemoryOptions
 
 MAX_COUNT = 1_000_000
@@ -194,6 +195,8 @@ class QuestionArguments(MemoryArguments):
         """The answer and its exit code. ``has_memory``: there is one to search; ``coverage``: what was searched."""
         if has_memory and not found and not self.json:
             warn(f"{NO_RESULTS} {coverage}." if coverage else NO_RESULTS)
+        if not has_memory and not found:
+            return CommandResult(shown, UserError.exit_code)
         return CommandResult(shown, 1 if self.exit_code and not found else 0)
 
 

@@ -66,9 +66,15 @@ def _short_fix(fix: str) -> str:
 
 
 def gist(card: Card) -> str:
-    """One sentence from the thread: its newest decision in force, else how it ended, else the first answer."""
+    """One sentence from the thread, with who said it: its newest decision in force, else how it ended, else the first
+    answer."""
     standing = [ruling for ruling in card.decisions if not ruling.superseded_by]
-    return decision_line(card, standing[-1]) if standing else one_line(card.ending.quote or card.summary)
+    if standing:
+        return decision_line(card, standing[-1])
+    said = card.ending
+    if said.quote:
+        return quote_line(Passage(card.id, said.author, said.role, said.at, said.quote, said.comment_id, card.kind))
+    return quote_line(Passage(card.id, card.summary_by, "", None, card.summary)) if card.summary else ""
 
 
 def decision_line(card: Card, ruling: Ruling, home: str = "") -> str:
@@ -101,7 +107,7 @@ def quote_line(passage: Passage | None) -> str:
     """Who said what; "" for None."""
     if passage is None:
         return ""
-    return f"{attribution(passage)}: {quoted(passage.text)}" if passage.text else attribution(passage)
+    return ": ".join(filter(None, (attribution(passage), passage.text and quoted(passage.text))))
 
 
 def search_scope(cards: Cards) -> str:

@@ -222,7 +222,12 @@ def test_a_terminal_quotes_no_superseded_decision() -> None:
     current = Ruling("We chose B.", "octocat", "OWNER", NOW, 99)
     line = f"octocat (maintainer), {NOW:%Y-%m-%d}: “We chose B.”"
     assert gist(card(decisions=(current, superseded))) == line
-    assert gist(card(decisions=(superseded,), ending=Ending(quote="Closing."))) == "Closing."
+    assert gist(card(decisions=(superseded,), ending=Ending(quote="Closing."))) == "“Closing.”"
+    said = Ending(quote="Clear it.", author="hubot", role="MEMBER", at=NOW)
+    assert gist(card(ending=said, summary="Which one?", summary_by="octocat")) == (
+        f"hubot (maintainer), {NOW:%Y-%m-%d}: “Clear it.”"
+    )
+    assert gist(card(ending=Ending(), summary="Which one?", summary_by="octocat")) == "octocat: “Which one?”"
 
 
 def test_only_issues_and_pull_requests_have_an_address() -> None:

@@ -350,12 +350,14 @@ def test_outside_git_and_in_an_empty_repository_a_note_says_what_is_missing(
         monkeypatch.chdir(folder)
         for command in ("what", "ss"):
             result = call(command)
-            assert (result.code, result.out) == (0, "")
+            assert (result.code, result.out) == (2, "")
             assert message in result.err
             assert "Nothing relevant" not in result.err, "nothing was searched"
             with_store = call(command, "--store", store, "--json")
             assert with_store.code == 0
             assert with_store.data["unused"]
+        for form in ("xml", "json"):  # a hook of an agent goes on without a memory
+            assert call("context", "--branch", "--format", form).code == 0, form
 
 
 def test_age_counts_in_a_checkout_and_outside_git(tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:

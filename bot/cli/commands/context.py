@@ -195,7 +195,7 @@ MAX_THREADS = 10_000
 def run_context(args: ContextArguments) -> object:
     if args.branch:
         if args.format == "json":
-            return run_what(WhatArguments(**vars(args), json=True, exit_code=False))
+            return run_what(WhatArguments(**vars(args), json=True, exit_code=False)).output
         return _branch_context(args)
     zone = args.timezone or local_zone()
     now = (args.as_of or datetime.now(UTC)).astimezone(zone)

@@ -20,7 +20,7 @@ from bot.cli.options import (
     path_argument,
     state_option,
 )
-from bot.cli.output import SCHEMA_VERSION, facts_of_answer, progress, show_notes, warn
+from bot.cli.output import SCHEMA_VERSION, CommandResult, facts_of_answer, progress, show_notes, warn
 from bot.domain.card import Worktree
 from bot.domain.kinds import Kind
 from bot.errors import UserError
@@ -164,7 +164,7 @@ def _hit_rows(items: Sequence[Item], linked: Sequence[Item], request: WordSearch
     return rows
 
 
-def run_smart_search(args: SmartSearchArguments) -> object:
+def run_smart_search(args: SmartSearchArguments) -> CommandResult:
     words, now = " ".join(args.words), args.now
 
     def ask(memory: LocalMemory) -> WorkRequest:
@@ -174,11 +174,11 @@ def run_smart_search(args: SmartSearchArguments) -> object:
     return _answer_work(args, ask)
 
 
-def run_what(args: WhatArguments) -> object:
+def run_what(args: WhatArguments) -> CommandResult:
     return _answer_work(args, lambda memory: WorkRequest(worktree_of(memory), args.now))
 
 
-def run_related(args: RelatedArguments) -> object:
+def run_related(args: RelatedArguments) -> CommandResult:
     def ask(memory: LocalMemory) -> WorkRequest:
         files = tuple(_path_in_checkout(memory.require(), file) for file in args.files)
         return WorkRequest(Worktree(), args.now, files=files)
@@ -186,7 +186,7 @@ def run_related(args: RelatedArguments) -> object:
     return _answer_work(args, ask)
 
 
-def _answer_work(args: TableArguments, ask: Callable[[LocalMemory], WorkRequest]) -> object:
+def _answer_work(args: TableArguments, ask: Callable[[LocalMemory], WorkRequest]) -> CommandResult:
     from bot.questions.work import find_for_work
 
     with open_memory(args.memory) as memory:
