@@ -17,6 +17,7 @@ from bot.comment.clean_text import one_line
 from bot.errors import UserError
 from bot.server.model import STATES, Delivery, RepositoryKey, RunRow, State, moment_text
 from bot.server.options import read_options
+from bot.server.spans import guid_of
 
 if TYPE_CHECKING:
     from bot.server.storage.deliveries import DeliveryFilter
@@ -148,7 +149,10 @@ def _show_delivery(inbox: Inbox, args: DeliveriesArguments) -> object:
     (name,) = args.numbers
     stored = inbox.delivery(inbox.find(str(name)))
     if stored is None:
-        raise UserError(f"there is no delivery {name}: it was never stored, or was removed because of its age")
+        raise UserError(
+            f"there is no delivery {name}: it was refused or dropped when it arrived, or removed because of its age;"
+            " our answer is under Recent deliveries on the App's page, and in the receiver's log"
+        )
     delivery, run = stored
     data = _as_data(delivery) | {"run": _run_data(run) if run else None}
     if args.json:
@@ -225,7 +229,7 @@ def _cells(delivery: Delivery) -> tuple[str, ...]:
 def _as_data(delivery: Delivery) -> dict[str, object]:
     return {
         "number": delivery.seq,
-        "id": delivery.id,
+        "id": guid_of(delivery),
         "state": delivery.state,
         "repository": delivery.name,
         "key": delivery.repository.text,
