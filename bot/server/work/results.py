@@ -150,7 +150,9 @@ def nearest(spoken: CommentResult) -> tuple[tuple[int, float, str], ...]:
 
 def _kinds(why: Iterable[str]) -> str:
     """The kinds of reasons: words of issues are not stored in the inbox."""
-    return ", ".join(kind for kind in REASON_KINDS if any(f"{reason} ".startswith(f"{kind} ") for reason in why))
+    return ", ".join(
+        kind for kind in REASON_KINDS if any(f"{reason} ".startswith((f"{kind} ", f"{kind}: ")) for reason in why)
+    )
 
 
 def matches(spoken: CommentResult) -> tuple[tuple[int, float], ...]:
