@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from bot.domain.post import COMMENT
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import PrecedentError, WorldError
-from bot.github.errors import Gone
+from bot.github.errors import Gone, app_remedy
 from bot.github.events import CATCH_UP_EVENT, ORGANISATION_EVENT
 from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
@@ -50,7 +50,7 @@ class Outcomes:
         return [each for each in self.deliveries if each.seq not in self._results]
 
     def store(self, results: Iterable[Result]) -> None:
-        self._results |= {each.seq: each for each in results}
+        self._results |= {each.seq: replace(each, reason=app_remedy(each.reason)) for each in results}
 
     def fail(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
         """Judge deliveries by the error that stopped them."""
