@@ -108,6 +108,8 @@ def test_a_list_can_be_filtered_and_printed_as_json(server: CommandServer) -> No
     page = ("--repo", "Octo-Org/Other", "--since", "2026-01-05T12:30", "--until", "2026-01-05T14:30")
     assert numbers(server.json_output("list", *page, "--limit", "1")) == [3]
     assert numbers(server.json_output("list", *page, "--before", "3")) == [2]
+    assert numbers(server.json_output("list", "--repo", "octo-org/Other#8")) == [2]
+    assert numbers(server.json_output("list", "--repo", "17-43#7")) == []
 
 
 def numbers(rows: object) -> list[int]:
@@ -269,7 +271,7 @@ def test_a_repository_must_be_named_in_full_or_by_its_key(server: CommandServer)
     result = server.run("list", "--repo", "other")
     assert (result.code, result.err) == (
         2,
-        "precedent deliveries: --repo: 'other' is neither OWNER/NAME nor a key such as 17-42\n",
+        "precedent deliveries: --repo: 'other' is neither OWNER/NAME, OWNER/NAME#ISSUE nor a key such as 17-42\n",
     )
 
 
