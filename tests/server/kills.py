@@ -37,7 +37,8 @@ from tests.server.server_process import APP, READY, SLUG, STANDIN, ServerStage, 
 
 BRANCH = "precedent"
 REPOSITORIES = 12
-"""So many that none reaches the daily comment limit."""
+SETTINGS = "comment:\n  daily_limit: 500\n"
+"""So high that no repository reaches it, however many kills there are and however slow the machine is."""
 
 EVERY = 0.7
 """Seconds between two deliveries, on average."""
@@ -105,6 +106,7 @@ class Campaign:
         for number in range(REPOSITORIES):
             project = github.add_project(f"octocat/shop-{number}")
             self.stage.git.create(project.repo.full_name)
+            self.stage.git.commit(project.repo.full_name, ".github/precedent.yml", SETTINGS)
             project.open_issue("octocat", "Where should sessions live?", "Files are slow.", at=past)
             project.comment(1, "octocat", "We decided to go with Redis for the session store.", at=past)
             project.close(1, "octocat", at=past)
