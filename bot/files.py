@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
-from bot.errors import PathClash, StoreError, UnreadableFile, UserError
+from bot.errors import PathClash, StoreError, UnreadableFile, UserError, WorldError
 
 MAX_FILE_BYTES = 16_000_000
 """Maximum size of a file that is read in one piece. A thread of a million characters takes a third of it."""
@@ -40,6 +40,14 @@ def shipped_folder(name: str) -> Path:
     """A folder shipped with the program: inside the package in a wheel, next to it in a checkout and in the image."""
     package = Path(__file__).resolve().parent
     return package / name if (package / name).is_dir() else package.parent / name
+
+
+def read_shipped(folder: str, name: str) -> bytes:
+    """A file shipped with the program. Raises WorldError if it is missing."""
+    try:
+        return (shipped_folder(folder) / name).read_bytes()
+    except OSError as error:
+        raise WorldError(f"this installation lacks {folder}/{name}", "install precedent again") from error
 
 
 class DiskFault(StoreError):

@@ -108,8 +108,13 @@ def non_empty(text: str) -> str:
 
 
 def delivery_name(text: str) -> int | str:
-    """The number of a delivery, or GitHub's GUID of it in lower case."""
-    return text.lower() if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4,12}){4}", text) else positive(text)
+    """The number of a delivery, or GitHub's GUID of it in lower case; an App's id may stand before it."""
+    if match := re.fullmatch(r"(?:[0-9]{1,19}:)?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})", text):
+        return match[1].lower()
+    try:
+        return positive(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is neither a delivery's number nor a GUID") from error
 
 
 def positive(text: str) -> int:

@@ -217,6 +217,7 @@ _REASON_TEXTS = {
     "both name ": "why_names",
     "words in common: ": "why_words",
 }
+_PHRASE = "both titles say "
 _TWO_NAMES = re.compile(r"(`[^`]{1,400}`) and (`[^`]{1,400}`)")
 
 
@@ -228,6 +229,8 @@ def why(reasons: tuple[str, ...], phrases: CommentPhrases) -> str:
 def _reason(reason: str, phrases: CommentPhrases) -> str:
     if reason in ("same text", "same title"):
         return phrases.words.texts["why_text" if reason == "same text" else "why_title"]
+    if reason.startswith(_PHRASE):
+        return phrases.words.say("why_phrase", what=phrases.quote(reason.removeprefix(_PHRASE)))
     for beginning, name in _REASON_TEXTS.items():
         if reason.startswith(beginning):
             return phrases.words.say(name, what=_defang_names(reason.removeprefix(beginning), phrases))

@@ -20,6 +20,19 @@ def permission_remedy(permission: str) -> str:
     return f"give the job '{permission}'"
 
 
+_JOB_REMEDY = re.compile(r"give the job (['`])(?:permissions: )?([a-z]+)(?:-([a-z]+))?: ([a-z]+)\1")
+
+
+def app_remedy(line: str) -> str:
+    """Return a line whose remedy, if it is a permission for the job of a workflow, is one for an App."""
+
+    def permission(match: re.Match[str]) -> str:
+        name = " ".join(filter(None, (match[2].capitalize(), match[3])))
+        return f"give the App '{name}: {match[4]}', and have the installation accept it"
+
+    return _JOB_REMEDY.sub(permission, line)
+
+
 class ForgeError(WorldError):
     """The API could not be used. The remedy is what the next run does, or what to change in the workflow."""
 

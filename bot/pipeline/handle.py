@@ -72,7 +72,7 @@ def handle_event(event: Event, run: Tools) -> Handled:
     run.memory.stage(Changes(posts=tuple(promised.values())))
     run.on_stage("push")
     run.memory.commit(_commit_message(event))
-    if facts.is_first:
+    if facts.is_first and run.memory.issues:
         _note_first_run(run)
     run.on_stage("say")
     settlements = [carry_out(draft, promised.get(draft.key), run) for draft in still_ours(drafts, run)]
@@ -114,11 +114,12 @@ def _settled_posts(settlements: Iterable[Settlement], now: datetime) -> tuple[Po
 
 
 def _note_first_run(run: Tools) -> None:
-    are = "would be" if run.is_dry else "are now"
-    count = run.memory.state.manifest.threads
+    number = run.memory.state.manifest.threads
+    read = "1 issue, pull request or page" if number == 1 else f"{number:,} issues, pull requests and pages"
+    are = "would be" if run.is_dry else "is now" if number == 1 else "are now"
     run.note(
         "There was no memory to continue from, so the history was read from its beginning: "
-        f"{count:,} issues, pull requests and pages {are} on the branch {run.settings.branch}."
+        f"{read} {are} on the branch {run.settings.branch}."
     )
 
 

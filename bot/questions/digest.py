@@ -20,7 +20,7 @@ from bot.domain.duplicates import duplicate_chain
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import KNOWN_ROLES, Message, RepositoryAddress, Thread
 from bot.questions.addresses import citation
-from bot.questions.views import decision_note, ending
+from bot.questions.views import decision_note, decision_passage, ending
 from bot.reading.references import find_references
 from bot.reading.versions import compare_versions, reported_version
 from bot.recall.answer import with_endings
@@ -352,8 +352,7 @@ def _decided_since(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     for card, ruling in _newest(decisions, lambda pair: pair[1].at or source.request.since):
         note = decision_note(card, ruling)
         later = (note,) if note else ()
-        quote = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id, card.kind)
-        yield DigestItem(card, ruling.at or source.request.since, later, quote=quote)
+        yield DigestItem(card, ruling.at or source.request.since, later, quote=decision_passage(card, ruling))
 
 
 def _not_documented(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:

@@ -82,8 +82,12 @@ def decision_line(card: Card, ruling: Ruling, home: str = "") -> str:
 
     ``hubot (maintainer), 2025-05-03: “We decided …”``
     """
-    passage = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id, card.kind)
-    return "; ".join(filter(None, (quote_line(passage), decision_note(card, ruling, home))))
+    return "; ".join(filter(None, (quote_line(decision_passage(card, ruling)), decision_note(card, ruling, home))))
+
+
+def decision_passage(card: Card, ruling: Ruling) -> Passage:
+    """The words of a decision, with who said them and where."""
+    return Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id, card.kind)
 
 
 def decision_note(card: Card, ruling: Ruling, home: str = "") -> str:

@@ -74,6 +74,7 @@ various warn word words zero zeros
 _STOP_WORDS = COMMON_WORDS | FAILURE_VOCABULARY | frozenset(_PLAIN_WORDS.split())
 """Words found in any text about software, which nobody would give as a reason."""
 
+_TITLE_WORD = re.compile(r"\w+(?:['.-]\w+)*")
 _COLON = re.compile(r": (?=.)|：(?=.)", re.DOTALL)
 _ERROR_POSITION = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
 """The position of an error, which compilers write before its message."""
@@ -223,9 +224,11 @@ def reasons(
     theirs: Collection[str] = (),
     *,
     is_same: bool = False,
-    same_title: bool = False,
+    titles: str = "",
 ) -> tuple[str, ...]:
     """The reasons, strongest first: the same title, error, file, shared identifiers, shared words.
+
+    ``titles``: what `common_title` says of both. Words that stand together there are not named one by one.
 
     ``words`` maps terms of ``text`` to whether they are specific here; others count only if written as code. A single
     word is no reason, and a single name is one only if it is in the title: a function that everything calls is not the
@@ -234,7 +237,7 @@ def reasons(
     """
     lines = [line for line in shared.errors if _says_enough(shared.quoted.get(line, line))]
     errors = [line for line in lines if _is_error(line, text)]
-    found = ["same text"] if is_same else ["same title"] if same_title else []
+    found = ["same text"] if is_same else [SAME_TITLE] if titles == SAME_TITLE else []
     found += [f"same error `{_code_text(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
     if is_same:
         return tuple(found)
@@ -243,15 +246,33 @@ def reasons(
     others = [line for line in lines if line not in errors]
     candidates = (name for name in dict.fromkeys((*others, *shared.names)) if not _is_everywhere(name))
     names = [name for name in candidates if not _is_contained(name, found)]
+    names = [name for name in names if name.removesuffix("s") not in names or not name.endswith("s")]
     if names and len(found) < MAX_REASONS:
         found.append("both name " + " and ".join(f"`{_code_text(name)}`" for name in names[:2]))
     is_lone = len(found) == len(names) == 1
     shared_words = _shared_words(text, words, theirs, found) if len(found) < MAX_REASONS else []
     if sum(map(_count_words, shared_words)) >= MIN_SHARED_WORDS:
-        found.append("words in common: " + ", ".join(shared_words))
+        phrase = titles.removeprefix(SAME_PHRASE) if titles.startswith(SAME_PHRASE) else ""
+        others = [word for word in shared_words if not _is_contained(word.strip("`"), [phrase])]
+        found += [titles] if len(others) < len(shared_words) else []
+        found += ["words in common: " + ", ".join(others)] if others else []
     elif is_lone and names[0].lower() not in text.partition("\n")[0].lower():
         return ()
     return tuple(found[:MAX_REASONS])
+
+
+SAME_TITLE, SAME_PHRASE = "same title", "both titles say "
+MIN_PHRASE_WORDS = 3
+
+
+def common_title(one: str, other: str, *, is_same: bool) -> str:
+    """SAME_TITLE, or SAME_PHRASE and the most words in a row that both have, at least three, without the marks between
+    them; else ""."""
+    if is_same:
+        return SAME_TITLE
+    ours, theirs = _TITLE_WORD.findall(one), _TITLE_WORD.findall(other.lower())
+    at, _, size = SequenceMatcher(None, [word.lower() for word in ours], theirs, autojunk=False).find_longest_match()
+    return SAME_PHRASE + " ".join(ours[at : at + size]) if size >= MIN_PHRASE_WORDS else ""
 
 
 def surface_forms(text: str, wanted_terms: Iterable[str], shared_terms: Collection[str] = ()) -> dict[str, str]:

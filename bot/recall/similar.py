@@ -41,7 +41,7 @@ from bot.recall.comparison import compare
 from bot.recall.condense import condense, share_budget
 from bot.recall.library import Library, similar_query, threads
 from bot.recall.mentions import earlier_ending, telling_files
-from bot.recall.reasons import has_whole_error, reasons
+from bot.recall.reasons import common_title, has_whole_error, reasons
 
 MAX_CANDIDATES = 200
 MAX_READ = 8
@@ -310,7 +310,7 @@ def judge_candidates(
             telling_words(candidate.hit, comparison.prose_words, ranking.query),
             comparison.prose_words,
             is_same=comparison.is_same,
-            same_title=is_telling_title(thread.title, shown.title),
+            titles=common_title(thread.title, shown.title, is_same=is_telling_title(thread.title, shown.title)),
         )
         has_error, has_file = bool(comparison.shared.errors), bool(comparison.shared.files)
         found = SharedText(

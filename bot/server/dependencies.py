@@ -15,7 +15,9 @@ from bot.domain.thread import ThreadId
 from bot.errors import PrecedentError
 from bot.github.app import App
 from bot.github.budget import WRITE_GAP
+from bot.github.errors import app_remedy
 from bot.pipeline.site import RepositorySite
+from bot.reading.text_edges import cut_at_edge
 from bot.recall.candidates import Candidates
 from bot.recall.other_repositories import elsewhere_to_show
 from bot.server.model import Grant, Lease, RepositoryKey
@@ -133,7 +135,7 @@ class RunLog:
         self._began = self.clock()
 
     def note(self, line: str) -> None:
-        line = " ".join(line.split())[:MAX_NOTE_CHARS]
+        line = cut_at_edge(app_remedy(" ".join(line.split())), MAX_NOTE_CHARS)
         if line not in self.notes:
             log.info("%s", line, extra={"seconds": round(self.clock() - self._began, 2)})
             self.notes = [*self.notes, line][:MAX_NOTES]

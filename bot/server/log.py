@@ -25,6 +25,7 @@ HIDDEN = "[hidden]"
 DATABASE_OUTAGE = "the queue's database does not answer"
 """The words by which a line about an outage is known."""
 
+CHECK_FAILED = "check failed"
 OUTAGE_SECONDS = 60.0
 MAX_CHARS = 2_000
 """Most characters of one text; the rest is cut off."""
@@ -108,14 +109,18 @@ def describe_error(error: BaseException) -> str:
 
 
 class OutageFilter(logging.Filter):
-    """Lets one warning a minute pass that says that the database does not answer: everything that needs it says so."""
+    """Lets one warning a minute pass that says that the database does not answer: everything that needs it says so.
+
+    A check that fails says so only once, so that always passes.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock, self._next, self._left_out = clock, 0.0, 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno > logging.WARNING or DATABASE_OUTAGE not in record.getMessage():
+        message = record.getMessage()
+        if record.levelno > logging.WARNING or DATABASE_OUTAGE not in message or message.startswith(CHECK_FAILED):
             return True
         if self._clock() < self._next:
             self._left_out += 1

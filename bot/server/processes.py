@@ -27,7 +27,7 @@ from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.server.dependencies import Run, RunDependencies, open_index, run_dependencies
-from bot.server.log import run_guarded, write_logs
+from bot.server.log import catch_error, run_guarded, write_logs
 from bot.server.options import (
     WORKER_NAME_KEY,
     ServerOptions,
@@ -219,9 +219,16 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
 def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] = spawn) -> int:
     """Receive deliveries and keep the workers running until SIGTERM or SIGINT; returns the exit code.
 
-    ``start`` starts a worker process. Raises UserError, WorldError.
+    ``start`` starts a worker process. What prevents that is logged.
     """
     _set_up_process(options)
+    error = catch_error(lambda: _serve(options, start))
+    if error:
+        log.error("the server stops: %s", error)
+    return error.exit_code if error else 0
+
+
+def _serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child]) -> None:
     _check_startup(options, listens=True)
     options = _with_password(options)
     stop = _stop_on_signals()
@@ -251,7 +258,6 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
             serve_http(create_app(door), options.host, options.port, stop.is_set, proxies=options.proxies)
             log.info("stopped", extra={"all_stored": writer.stop(STORE_SECONDS)})
             stop_tracing()
-    return 0
 
 
 @contextmanager

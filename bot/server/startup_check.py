@@ -21,6 +21,7 @@ from bot.server.options import Misconfigured, ServerOptions, stored_password
 from bot.server.pages.health import MAX_CLOCK_SKEW_SECONDS
 from bot.server.spans import is_tracing_wanted, tracing_problem
 from bot.server.storage.branches import MIN_FREE_BYTES
+from bot.settings.schema import Settings
 
 RECOMMENDED_FREE_BYTES = 1_000_000_000
 """Bytes that should be free at the start. A running server goes on down to `MIN_FREE_BYTES`, so a restart may too."""
@@ -29,12 +30,13 @@ REMOTE_FILE_SYSTEMS = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|glusterfs
 """File systems on which SQLite and file locks are not reliable. https://sqlite.org/faq.html#q5"""
 
 
-Level = Literal["ok", "warning", "wrong", "away"]
+Level = Literal["ok", "note", "warning", "wrong", "away"]
 
 
 @dataclass(frozen=True, slots=True)
 class StartupProblem:
-    """The result of one check. "wrong" needs the operator, "away" may pass; both prevent the start."""
+    """The result of one check. "note": something optional is missing. "wrong" needs the operator, "away" may pass; both
+    prevent the start."""
 
     name: str
     level: Level
@@ -63,6 +65,8 @@ def examine(options: ServerOptions, outside: OutsideChecks) -> list[StartupProbl
         _run_check("database", outside.prepare, "ready"),
         *_check_app(options, outside),
     ]
+    if options.workers or outside.bind is None:
+        results.append(check_text_model(Path(Settings().similar.model)))
     if outside.bind is not None:
         results += [
             _run_check("port", outside.bind, f"{options.host}:{options.port} is free"),
@@ -139,6 +143,12 @@ def _free_space(folder: Path) -> int | str:
         return shutil.disk_usage(folder).free
     except OSError as error:
         return f"{folder} is not writable ({error.strerror}): let this account write to it"
+
+
+def check_text_model(folder: Path) -> StartupProblem:
+    if (folder / "model.safetensors").exists():
+        return StartupProblem("text model", "ok", f"the one in {folder}")
+    return StartupProblem("text model", "note", f"none in {folder}: issues are compared by their words only")
 
 
 def _check_organisation(address: str, ask: Callable[[], object]) -> Iterator[StartupProblem]:
@@ -249,10 +259,10 @@ def _missing_rights(info: AppInfo) -> Iterator[StartupProblem]:
             if granted == "read"
             else "neither remember nor answer discussions"
         )
-        yield StartupProblem("discussions", "ok", f"the App has discussions: {granted}, so it can {ability}")
+        yield StartupProblem("discussions", "note", f"the App has discussions: {granted}, so it can {ability}")
     if info.permissions.get("pull_requests", "none") == "none":
         line = "the App has pull_requests: none, so it cannot read pull requests of private repositories"
-        yield StartupProblem("pull requests", "ok", line)
+        yield StartupProblem("pull requests", "note", line)
     if missing := [event for event in EVENTS if event not in info.events]:
         yield StartupProblem(
             "events", "warning", f"the App is not subscribed to {', '.join(missing)}: subscribe on its page"

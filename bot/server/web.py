@@ -25,7 +25,7 @@ from bot.server.pages.metrics import ReceiveHistogram
 from bot.server.pages.parts import DEAD_PATH, DIGESTS_PATH, policy
 from bot.server.pages.status_page import server_digest_page, status_page
 from bot.server.receive.connections import peer_of
-from bot.server.receive.endpoint import Webhook
+from bot.server.receive.endpoint import RecentRefusals, Webhook
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.storage.deliveries import DeliveryFilter
@@ -64,6 +64,7 @@ class WebContext:
     options: ServerOptions
     is_leader: Callable[[], bool] = lambda: True
     answered: ReceiveHistogram = field(default_factory=ReceiveHistogram)
+    refusals: RecentRefusals = field(default_factory=RecentRefusals)
 
     def use_secrets(self, options: ServerOptions) -> None:
         """Use the secrets of these options, from the next request on."""
@@ -73,7 +74,7 @@ class WebContext:
 
 def create_app(door: WebContext) -> Starlette:
     pages = StatusRoutes(door)
-    webhook = Webhook(lambda: door.rules, door.writer, door.inbox.now, door.answered.observe)
+    webhook = Webhook(lambda: door.rules, door.writer, door.inbox.now, door.answered.observe, door.refusals)
     routes = [
         Route("/webhook", endpoint=webhook),
         Route("/healthz", endpoint=healthz),
@@ -116,9 +117,9 @@ class StatusRoutes:
 
     def status(self, request: Request, _: Role) -> Response:
         door, selection = self._door, _parse_filter(request.query_params)
-        return _html_response(
-            status_page(door.inbox, self._checks.results(), door.inbox.now(), selection, door.options.scope)
-        )
+        now, checks = door.inbox.now(), self._checks.results()
+        refused = door.refusals.by_status(now)
+        return _html_response(status_page(door.inbox, checks, now, selection, door.options.scope, refused))
 
     def delivery(self, request: Request, _: Role) -> Response:
         inbox = self._door.inbox

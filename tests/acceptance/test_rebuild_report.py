@@ -38,6 +38,14 @@ def test_the_first_run_reports_what_it_read_and_later_runs_do_not(stage: Stage) 
     assert reason not in summary(stage)
 
 
+@pytest.mark.parametrize(("issues", "said"), [(0, ""), (1, "1 issue, pull request or page is now on the branch")])
+def test_a_first_run_counts_one_issue_and_says_nothing_of_none(empty_stage: Stage, issues: int, said: str) -> None:
+    with_issues(empty_stage, issues)
+    assert empty_stage.act("schedule") == 0
+    assert ("There was no memory" in summary(empty_stage)) is bool(said)
+    assert said in summary(empty_stage)
+
+
 # At an outage
 
 

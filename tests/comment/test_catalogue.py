@@ -105,7 +105,9 @@ def test_every_text_is_used() -> None:
     texts = RecordingTexts(dict(ENGLISH.texts))
     words = Words(texts)
     for context in CONTEXTS:
-        with_errors = tuple(replace(match, why=("same error `E1: a`",)) for match in context.open_now)
+        with_errors = tuple(
+            replace(match, why=("same error `E1: a`", "both titles say a b c")) for match in context.open_now
+        )
         for links in (GITHUB, CommentLinks()):
             view_of(context, links, NOW, words)
             view_of(replace(context, open_now=with_errors), links, NOW, words)

@@ -4,7 +4,7 @@ import pytest
 
 from bot.domain.thread import Thread
 from bot.reading.analyzer import terms
-from bot.recall.reasons import SharedSignals, opening, reasons, shared_signals, surface_forms
+from bot.recall.reasons import SAME_PHRASE, SharedSignals, common_title, opening, reasons, shared_signals, surface_forms
 from tests.recall.samples import thread
 
 
@@ -40,6 +40,32 @@ def test_one_word_is_no_reason() -> None:
     assert explain("The HTTP2-Settings", "An HTTP2-Settings") == ()
     assert explain("The parser of sessions", "A parser of a session") == ("words in common: parser, sessions",)
     assert explain("The parser, `auth/cookie.py:41`", "A parser, auth/cookie.py:7") == ("same file `auth/cookie.py`",)
+
+
+def test_words_that_stand_together_in_both_titles_are_given_as_they_stand_there() -> None:
+    ours, theirs = "Asked to compute contents of error type", 'ICE on `as _`: "asked to compute contents of error"'
+    phrase = common_title(ours, theirs, is_same=False)
+    assert phrase == "both titles say Asked to compute contents of error"
+    assert common_title(ours, theirs, is_same=True) == "same title"
+    words = dict.fromkeys(terms(f"{theirs} walrus"), True)
+    assert reasons(ours, SharedSignals(), words, titles=phrase) == (phrase,)
+    assert reasons(f"{ours}\nfor a walrus", SharedSignals(), words, titles=phrase) == (
+        phrase,
+        "words in common: walrus",
+    )
+    assert (
+        reasons("in the way", SharedSignals(), dict.fromkeys(terms("in the way"), True), titles=SAME_PHRASE + "in")
+        == ()
+    )
+    assert common_title("The cookie is lost", "A cookie was lost", is_same=False) == ""
+    assert common_title("", "", is_same=False) == ""
+    marks = common_title('Show "local addresses" in the node', "Show (local addresses) in one", is_same=False)
+    assert marks == "both titles say Show local addresses in"
+
+
+def test_a_name_and_its_plural_are_one() -> None:
+    text = "The `NSUserNotification` of `NSUserNotifications` and `SessionStore`"
+    assert explain(text, text, title="") == ("both name `NSUserNotification` and `SessionStore`",)
 
 
 def test_a_raised_exception_is_an_error_whatever_it_is_called() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bot.errors import WorldError
 from bot.server.log import (
+    CHECK_FAILED,
     DATABASE_OUTAGE,
     HIDDEN,
     MAX_CHARS,
@@ -182,10 +183,11 @@ def test_exceptions_that_end_the_process_pass_through(error: BaseException) -> N
 def test_an_outage_of_the_database_is_reported_once_a_minute() -> None:
     now = [0.0]
     outages = OutageFilter(lambda: now[0])
-    make = partial(logging.LogRecord, "bot", logging.WARNING, "", 1, "not stored: %s", exc_info=None)
+    make = partial(logging.LogRecord, "bot", logging.WARNING, "", 1, msg="not stored: %s", exc_info=None)
     outage = make(args=(f"{DATABASE_OUTAGE} (refused)",))
     assert [bool(outages.filter(outage)) for _ in range(1000)] == [True] + [False] * 999
     assert outages.filter(make(args=("the disk is full",)))
+    assert outages.filter(make(msg=f"{CHECK_FAILED}: queue: {DATABASE_OUTAGE}", args=())), "it is written once"
     now[0] += OUTAGE_SECONDS
     assert outages.filter(outage)
     assert vars(outage)["left_out"] == 999

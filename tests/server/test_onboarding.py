@@ -389,5 +389,10 @@ def test_the_repos_command_lists_repositories(tmp_path: Path) -> None:
     (only,) = json.loads(run_repos(tmp_path, "octo-org/D*", "--json").stdout)
     assert (only["repository"], only["read"], only["left"], only["paused_until"]) == ("octo-org/docs-a", 100, 800, None)
     assert only["done_at"] >= only["last_run"]
+    unknown = run_repos(tmp_path, "octo-org/docs-a", "octo-org/new", "octo-org/older", PRECEDENT_EXCLUDE="*/old*")
+    assert unknown.stderr.splitlines() == [
+        "octo-org/new: no such repository is known",
+        "octo-org/older: excluded by PRECEDENT_EXCLUDE",
+    ]
     refused = run_repos(tmp_path, "docs")
     assert (refused.returncode, "is not a pattern such as octo-org/docs-*" in refused.stderr) == (2, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import json
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ from bot.server.startup_check import (
     RECOMMENDED_FREE_BYTES,
     OutsideChecks,
     StartupProblem,
+    check_text_model,
     examine,
     filesystem,
     raise_problems,
@@ -59,7 +61,7 @@ def signs(text: str) -> dict[str, str]:
 
 def findings(folder: Path, outside: OutsideChecks, **options: object) -> dict[str, StartupProblem]:
     server_options = replace(ServerOptions(app_id=APP, data=folder), **options)  # type: ignore[arg-type]
-    return {each.name: each for each in examine(server_options, outside) if each.level != "ok"}
+    return {each.name: each for each in examine(server_options, outside) if each.level not in ("ok", "note")}
 
 
 def outside(
@@ -86,7 +88,8 @@ def outside(
 def test_a_check_without_problems_succeeds(stage: ServerStage) -> None:
     result = stage.run("serve", "--check")
     assert (result.returncode, result.stderr) == (0, "")
-    assert set(signs(result.stdout).values()) == {"+"}
+    assert {name for name, sign in signs(result.stdout).items() if sign == "-"} >= {"discussions", "pull"}
+    assert set(signs(result.stdout).values()) == {"+", "-"}
     assert signs(result.stdout).keys() == {
         "git",
         "data",
@@ -96,8 +99,11 @@ def test_a_check_without_problems_succeeds(stage: ServerStage) -> None:
         "discussions",
         "pull",
         "clock",
+        "text",
         "port",
     }
+    worker = stage.run("worker", "--check")
+    assert (worker.returncode, signs(worker.stdout).keys()) == (0, signs(result.stdout).keys() - {"port"})
     assert f"{SLUG}[bot]" in result.stdout
     assert not password.password_file(stage.data).exists()
 
@@ -119,7 +125,15 @@ def test_the_server_starts_while_github_is_down_but_not_while_its_port_is_taken(
     with socket.create_server(("127.0.0.1", stage.port)):
         started = stage.run("serve")
     assert started.returncode == 1, "whoever has it may end"
-    assert f"port: cannot listen on 127.0.0.1:{stage.port}" in started.stderr
+    (line,) = map(json.loads, started.stderr.splitlines())
+    assert line["message"].startswith(f"the server stops: port: cannot listen on 127.0.0.1:{stage.port}")
+
+
+@pytest.mark.parametrize(("in_place", "sign"), [(True, "ok"), (False, "note")])
+def test_the_check_says_whether_there_is_a_text_model(in_place: bool, sign: str, tmp_path: Path) -> None:
+    if in_place:
+        (tmp_path / "model.safetensors").touch()
+    assert check_text_model(tmp_path).level == sign
 
 
 @pytest.mark.slow

@@ -274,6 +274,7 @@ def test_refusals_are_not_counted_under_names_chosen_by_the_sender(port: int) ->
     deliver(port, x_github_event="made_up", x_hub_signature_256="sha256=" + "0" * 64)
     until(lambda: b'precedent_deliveries_total{event="other",result="refused 403"}' in get(port, "/metrics").body)
     assert b"made_up" not in get(port, "/metrics").body
+    assert b"with 403 (a wrong signature" in get(port, "/").body
 
 
 def test_a_port_that_is_taken_is_reported_with_a_remedy() -> None:
@@ -310,4 +311,5 @@ def test_a_delivery_is_shown_under_the_id_that_github_shows(port: int) -> None:
     guid = str(uuid.uuid4())
     deliver(port, x_github_delivery=guid)
     assert guid.encode() in get(port, f"/deliveries/{guid}").body
-    assert get(port, f"/deliveries/{uuid.uuid4()}").status == 404
+    refused = get(port, f"/deliveries/{uuid.uuid4()}")
+    assert (refused.status, b"refused or dropped when it arrived" in refused.body) == (404, True)

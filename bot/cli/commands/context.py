@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import NamedTuple
@@ -79,11 +79,8 @@ def branch_text(sections: dict[str, list[Row]], form: str, chars: int) -> str:
 
 
 def _xml(entries: list[tuple[str, Row]]) -> str:
-    shown = (
-        (name, "".join(map(_session if name == SESSIONS_SECTION else _thread, rows)))
-        for name, rows in _sections(entries)
-    )
-    body = "".join(f"<{name}>\n{text}</{name}>\n" for name, text in shown)
+    sections = _sections(entries, _thread, _session)
+    body = "".join(f"<{name}>\n{text}</{name}>\n" for name, text in sections)
     return f"<branch-context>\n{element('notice', DATA_NOTICE)}{body}</branch-context>\n"
 
 
@@ -106,11 +103,8 @@ def _session(row: Row) -> str:
 
 
 def _markdown(entries: list[tuple[str, Row]]) -> str:
-    shown = (
-        (name, "".join(map(_session_paragraph if name == SESSIONS_SECTION else _paragraph, rows)))
-        for name, rows in _sections(entries)
-    )
-    body = "".join(f"\n## {_SECTION_TITLES[name]}\n{text}" for name, text in shown)
+    sections = _sections(entries, _paragraph, _session_paragraph)
+    body = "".join(f"\n## {_SECTION_TITLES[name]}\n{text}" for name, text in sections)
     return f"# What is known about this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
 
 
@@ -142,10 +136,14 @@ def _ending(row: Row) -> dict[str, object]:
     return {name: outcome[name] for name in ("fix", "release", "duplicate_of")} | {"outcome": kind}
 
 
-def _sections(entries: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]:
+def _sections(
+    entries: list[tuple[str, Row]], of_thread: Callable[[Row], str], of_session: Callable[[Row], str]
+) -> Iterator[tuple[str, str]]:
+    """The name and the text of each section that has entries."""
     for name in _SECTION_TITLES:
-        if rows := [row for title, row in entries if title == name]:
-            yield name, rows
+        write = of_session if name == SESSIONS_SECTION else of_thread
+        if text := "".join(write(row) for section, row in entries if section == name):
+            yield name, text
 
 
 MAX_HEAD_SHARE = 0.4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -17,6 +18,7 @@ from bot.comment.clean_text import one_line
 from bot.errors import UserError
 from bot.server.model import STATES, Delivery, RepositoryKey, RunRow, State, moment_text
 from bot.server.options import read_options
+from bot.server.spans import guid_of
 
 if TYPE_CHECKING:
     from bot.server.storage.deliveries import DeliveryFilter
@@ -59,7 +61,9 @@ class DeliveriesArguments(ServerArguments):
     state: State | None = option("filter: only deliveries in this state", **one_of(*STATES))
     reason: str | None = option("filter: only those whose reason contains this", type=non_empty, metavar="TEXT")
     repo: str | None = option(
-        "filter: only those of this OWNER/NAME, or key as listed", type=non_empty, metavar="REPOSITORY"
+        "filter: only those of this OWNER/NAME or OWNER/NAME#ISSUE, or key as listed",
+        type=non_empty,
+        metavar="REPOSITORY",
     )
     since: datetime | None = option(
         "filter: only those received since 2026-05-03, or 7d, 4w, 6m, 1y ago; audit: done since",
@@ -115,26 +119,26 @@ def _check_arguments(args: DeliveriesArguments) -> None:
 def _filter(args: DeliveriesArguments) -> DeliveryFilter:
     from bot.server.storage.deliveries import DeliveryFilter
 
-    repository = _repository_key(args.repo) if args.repo else None
+    repository, name, number = _parse_place(args.repo or "")
     return DeliveryFilter(
         state="dead" if args.all_dead else args.state,
         repository=repository,
         before=args.before or 0,
         says=args.reason or "",
-        name=args.repo if args.repo and not repository else "",
+        name=name,
+        number=number,
         since=_milliseconds(args.since),
         until=_milliseconds(args.until),
     )
 
 
-def _repository_key(text: str) -> RepositoryKey | None:
-    """The key of a repository; None if the text is a name."""
-    try:
-        return RepositoryKey.of(text)
-    except ValueError as error:
-        if "/" in text:
-            return None
-        raise UserError(f"--repo: {text[:40]!r} is neither OWNER/NAME nor a key such as 17-42") from error
+def _parse_place(text: str) -> tuple[RepositoryKey | None, str, int]:
+    """The key or the name of a repository, and the number of an issue; 0 if none is named."""
+    match = re.fullmatch(r"(?:((?:0|[1-9][0-9]*)-(?:0|[1-9][0-9]*))|([^/#]+/[^/#]+))(?:#([1-9][0-9]{0,14}))?", text)
+    if text and not match:
+        raise UserError(f"--repo: {text[:100]!r} is neither OWNER/NAME, OWNER/NAME#ISSUE nor a key such as 17-42")
+    key, name, number = match.groups() if match else (None, None, None)
+    return RepositoryKey.of(key) if key else None, name or "", int(number or 0)
 
 
 def _list_deliveries(inbox: Inbox, args: DeliveriesArguments) -> object:
@@ -148,7 +152,10 @@ def _show_delivery(inbox: Inbox, args: DeliveriesArguments) -> object:
     (name,) = args.numbers
     stored = inbox.delivery(inbox.find(str(name)))
     if stored is None:
-        raise UserError(f"there is no delivery {name}: it was never stored, or was removed because of its age")
+        raise UserError(
+            f"there is no delivery {name}: it was refused or dropped when it arrived, or removed because of its age;"
+            " our answer is under Recent deliveries on the App's page, and in the receiver's log"
+        )
     delivery, run = stored
     data = _as_data(delivery) | {"run": _run_data(run) if run else None}
     if args.json:
@@ -225,7 +232,7 @@ def _cells(delivery: Delivery) -> tuple[str, ...]:
 def _as_data(delivery: Delivery) -> dict[str, object]:
     return {
         "number": delivery.seq,
-        "id": delivery.id,
+        "id": guid_of(delivery),
         "state": delivery.state,
         "repository": delivery.name,
         "key": delivery.repository.text,

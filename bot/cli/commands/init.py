@@ -17,8 +17,8 @@ from bot.cli.options import Arguments, argument, flag, json_option, option
 from bot.cli.output import show
 from bot.comment.clean_text import one_line, visible_text
 from bot.domain.hosts import is_hosted
-from bot.errors import UserError, WorldError
-from bot.files import read_user_file, shipped_folder, write_user_file
+from bot.errors import UserError
+from bot.files import read_shipped, read_user_file, write_user_file
 from bot.git.checkout import PREFERRED_REMOTES, CheckoutGit, find_top, is_bare
 from bot.settings.schema import Settings, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
@@ -264,10 +264,7 @@ def _branch_pattern(branch: str) -> str:
 
 
 def _read_template(name: str) -> str:
-    try:
-        return (shipped_folder("templates") / name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise WorldError(f"this installation lacks templates/{name}", "install precedent again") from error
+    return read_shipped("templates", name).decode()
 
 
 def _as_data(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from bot.cli.arguments import name_pattern
 from bot.cli.commands.serve import server_flags, server_inbox
 from bot.cli.options import ServerArguments, argument, header_option, json_option
-from bot.cli.output import table
+from bot.cli.output import table, warn
 from bot.domain.name_patterns import fits_any
-from bot.server.model import moment_text
+from bot.server.model import RepositoryScope, moment_text
 from bot.server.options import read_options
 
 if TYPE_CHECKING:
@@ -35,7 +35,16 @@ def run_repos(args: ReposArguments) -> object:
         rows = [row for row in installations.repositories() if not args.patterns or fits_any(row.name, args.patterns)]
         rows.sort(key=lambda row: row.name.lower())
         statuses = repository_list(rows, installations, inbox.limits, options.scope)
+    for pattern in args.patterns:
+        if not any(fits_any(row.name, [pattern]) for row in rows):
+            warn(f"{pattern}: {_why_unknown(pattern, options.scope)}")
     return _format_statuses(statuses, args)
+
+
+def _why_unknown(name: str, scope: RepositoryScope) -> str:
+    if fits_any(name, scope.exclude):
+        return "excluded by PRECEDENT_EXCLUDE"
+    return "no such repository is known" if scope.includes(name) else "not in PRECEDENT_INCLUDE"
 
 
 def _format_statuses(statuses: Sequence[RepositoryStatus], args: ReposArguments) -> object:

@@ -18,13 +18,14 @@ from bot.server.options import FLAGS, WORKER_NAME_KEY, WORKER_REQUIRED, ServerOp
 if TYPE_CHECKING:
     from bot.server.storage.inbox import Inbox
 
-SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
+SIGNS = {"ok": "+", "note": "-", "warning": "!", "wrong": "x", "away": "x"}
 LIBRARIES = frozenset({"githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "psycopg", "jwt"})
 
 
 class _RunArguments(ServerArguments):
     organisation: str | None = organisation_option()
     jobs: str | None = option("repositories that one worker handles at once (default: 4)", metavar="N")
+    check: bool = flag("create the database's tables if there are none, report everything that is missing, and exit")
 
 
 class ServeArguments(_RunArguments):
@@ -34,7 +35,6 @@ class ServeArguments(_RunArguments):
     host: str | None = option("the address to listen on (default: 127.0.0.1)", metavar="ADDRESS")
     port: str | None = option("the port to listen on (default: 8080)", metavar="PORT")
     workers: str | None = option("worker processes to start; 0: receive only (default: 1)", metavar="N")
-    check: bool = flag("report everything that is missing, and exit")
 
 
 class WorkerArguments(_RunArguments):
@@ -53,7 +53,7 @@ def run_serve(args: ServeArguments) -> CommandResult:
 
 
 def run_worker(args: WorkerArguments) -> CommandResult:
-    """Work until a signal. Never returns: the process exits even if threads are still running."""
+    """Work until a signal. Returns only a check: the process exits even if threads are still running."""
     environment: dict[str, str] = json.load(sys.stdin) if args.parent else {}
     name = environment.pop(WORKER_NAME_KEY, "")
     options = read_options(environment or os.environ, server_flags(args), WORKER_REQUIRED)
@@ -61,7 +61,9 @@ def run_worker(args: WorkerArguments) -> CommandResult:
     with server_libraries():
         from bot.server import processes
         from bot.server.work.reconcile import work_on
-    processes.work(options, work_on, args.parent, name, args.alive)
+    if not args.check:
+        processes.work(options, work_on, args.parent, name, args.alive)
+    return _startup_result(processes.check(options, listens=False))
 
 
 def server_flags(args: ServerArguments) -> dict[str, Any]:

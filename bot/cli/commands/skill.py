@@ -10,8 +10,8 @@ from pathlib import Path
 from bot.cli.options import Arguments, flag, json_option
 from bot.cli.output import show
 from bot.comment.clean_text import visible_text
-from bot.errors import UserError, WorldError
-from bot.files import read_user_file, shipped_folder, write_user_file
+from bot.errors import UserError
+from bot.files import read_shipped, read_user_file, write_user_file
 from bot.git.checkout import find_top
 
 SKILL_FILE = "cross-reference/SKILL.md"
@@ -38,7 +38,7 @@ class SkillArguments(Arguments):
 
 
 def run_skill(args: SkillArguments) -> object:
-    text = _read_page()
+    text = read_shipped("skills", SKILL_FILE)
     if args.action == "show" or args.print:
         return text.decode("utf-8")
     top = find_top(Path.cwd())
@@ -55,13 +55,6 @@ def run_skill(args: SkillArguments) -> object:
         show(result if args.json else "")
         raise UserError(f"{INSTALL_PATH} is left as it is: {fault}")
     return result
-
-
-def _read_page() -> bytes:
-    try:
-        return (shipped_folder("skills") / SKILL_FILE).read_bytes()
-    except OSError as error:
-        raise WorldError(f"this installation lacks skills/{SKILL_FILE}", "install precedent again") from error
 
 
 def _install(top: Path, text: bytes, args: SkillArguments) -> str:

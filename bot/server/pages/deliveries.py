@@ -24,6 +24,7 @@ from bot.server.pages.parts import (
     moment,
     repository_of,
 )
+from bot.server.spans import guid_of
 from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.operations import AuditEntry, DeadGroup, Operation, audit_entries, dead_groups
@@ -113,7 +114,7 @@ def _stages(run: RunRow | None) -> list[Values]:
 def _facts(delivery: Delivery, run: RunRow | None) -> list[tuple[str, str]]:
     repository, event = delivery.repository, delivery.event
     facts = [
-        ("Delivery", delivery.id),
+        ("Delivery", guid_of(delivery)),
         ("Request", delivery.request),
         ("Event", f"{event.name}.{event.action}" if event.action else event.name),
         ("Installation and repository", f"{repository.installation} and {repository.number}"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from bot.errors import WorldError
+from bot.server.log import CHECK_FAILED
 from bot.server.model import WORKER_PREFIX, Instant
 from bot.server.options import ServerOptions
 from bot.server.storage.branches import describe_free_space
@@ -79,7 +80,7 @@ def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
         waiting, oldest = _waiting(inbox, options), inbox.oldest_waiting()
         inbox.heartbeats.store(RECEIVER_HEARTBEAT, {})
     except WorldError as error:
-        return Check("queue", False, f"the database does not answer: {error}", stores=False)
+        return Check("queue", False, str(error), stores=False)
     if waiting >= options.backlog:
         line = f"{waiting:,} deliveries are waiting and no more are accepted: check that the workers are running"
         return Check("queue", False, line, stores=False)
@@ -162,7 +163,7 @@ class CachedChecks:
     def _log_changes(self, problems: dict[str, str]) -> None:
         for name, line in problems.items():
             if name not in self._reported:
-                log.warning("check failed: %s: %s", name, line)
+                log.warning("%s: %s: %s", CHECK_FAILED, name, line)
         for name in self._reported.keys() - problems.keys():
-            log.warning("check passes again: %s", name)
+            log.info("check passes again: %s", name)
         self._reported = problems

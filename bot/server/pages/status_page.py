@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from bot.comment.render import render_page
 from bot.github.errors import CORE, GRAPHQL
@@ -45,6 +46,14 @@ MAX_REASONS = 5
 MIN_WIDTH = 0.015
 """The smallest visible part of a bar, given to every value above zero."""
 
+REFUSAL_MEANINGS = {
+    400: "not a delivery of an App",
+    403: "a wrong signature: enter the server's webhook secret in the App",
+    415: "the App's webhook sends forms, not JSON",
+    503: "they could not be stored: see the log",
+}
+"""What the status of a refused delivery means."""
+
 ANSWERS_METRIC = "precedent_answers_total"
 
 
@@ -54,7 +63,9 @@ def status_page(
     now: Instant,
     selection: DeliveryFilter | None = None,
     scope: RepositoryScope = ALL_REPOSITORIES,
+    refused: Mapping[int, int] = MappingProxyType({}),
 ) -> str:
+    """Return the page. ``refused``: how many deliveries this process refused in the last hour, by status."""
     selection = selection or DeliveryFilter()
     rows = inbox.deliveries(selection, PAGE_SIZE + 1)
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
@@ -62,10 +73,11 @@ def status_page(
     names = {row.repository: row.name for row in repositories}
     left, digests = inbox.limits.remaining(CORE), inbox.digests.repositories()
     values: Values = {
-        "state": _state(checks, counts),
-        "headline": _headline(checks, counts),
+        "state": _state(checks, counts, refused),
+        "headline": _headline(checks, counts, refused),
         "lead": _lead(repositories, counts),
         "checks": checks,
+        "refused": _refusals(refused),
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
         "limits": _limits(inbox.limits.scarcest()),
         "said": _answer_summary(inbox.counters.read()),
@@ -106,20 +118,26 @@ def _digest_section(section: SectionNumbers, home: str) -> Values:
     return {"title": section.title, "total": section.total, "links": links, "left": section.total - len(links)}
 
 
-def _headline(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
+def _headline(checks: Sequence[Check], counts: Mapping[State, int], refused: Mapping[int, int]) -> str:
     """Whether somebody must act, and on what."""
     if bad := [check.name for check in checks if not check.ok]:
         return f"Please act: {join_names(bad)} {'is' if len(bad) == 1 else 'are'} not well"
     dead = counts.get("dead", 0)
     if dead:
         return f"Please act: {count_of(dead, 'delivery was', 'deliveries were')} put aside"
-    return "All is well: there is nothing to do"
+    return "Please look: deliveries were refused" if refused else "All is well: there is nothing to do"
 
 
-def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
+def _state(checks: Sequence[Check], counts: Mapping[State, int], refused: Mapping[int, int]) -> str:
     if not all(check.ok for check in checks):
         return "bad"
-    return "fair" if counts.get("dead", 0) else "good"
+    return "fair" if counts.get("dead", 0) or refused else "good"
+
+
+def _refusals(refused: Mapping[int, int]) -> str:
+    parts = [f"{many:,} with {status} ({REFUSAL_MEANINGS.get(status, 'see the log')})"
+             for status, many in sorted(refused.items())]  # fmt: skip
+    return f"Refused by this process in the last hour: {', '.join(parts)}." if parts else ""
 
 
 def _lead(repositories: Sequence[RepositoryRow], counts: Mapping[State, int]) -> str:

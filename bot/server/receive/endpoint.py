@@ -7,6 +7,7 @@ import json
 import logging
 import time
 import uuid
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 
@@ -15,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from bot.errors import WorldError
 from bot.server.log import log_fields
-from bot.server.model import EXCLUDED, Arrival, DroppedDelivery, Instant, ReceiveQueueFull, Refused
+from bot.server.model import EXCLUDED, HOUR, Arrival, DroppedDelivery, Instant, ReceiveQueueFull, Refused
 from bot.server.receive.connections import RETRY_AFTER, PeerShares, peer_of
 from bot.server.receive.webhook import EVENTS, WebhookRules, check_headers, guid, receive
 from bot.server.receive.writer import GroupCommitWriter
@@ -109,6 +110,19 @@ class _ArrivingBody:
                 return b"".join(parts)
 
 
+class RecentRefusals:
+    """What this process refused in the last hour. Only requests with a GUID count: scanners send none."""
+
+    def __init__(self) -> None:
+        self._refusals = deque[tuple[Instant, int]](maxlen=10_000)
+
+    def add(self, at: Instant, status: int) -> None:
+        self._refusals.append((at, status))
+
+    def by_status(self, now: Instant) -> Mapping[int, int]:
+        return Counter(status for at, status in self._refusals.copy() if now - at <= HOUR)
+
+
 class Webhook:
     """`POST /webhook`: check, store, then answer 202. A separate application, so that nothing else reads the body."""
 
@@ -118,9 +132,11 @@ class Webhook:
         writer: GroupCommitWriter,
         clock: Callable[[], Instant],
         observe: Callable[[float], object],
+        refusals: RecentRefusals,
     ) -> None:
         """``rules`` returns those that hold now. ``observe`` is called with the seconds that an answer took."""
         self._rules, self._writer, self._clock, self._observe = rules, writer, clock, observe
+        self._refusals = refusals
         self._budget = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -171,6 +187,8 @@ class Webhook:
         result = outcome.partition(":")[0] if status == 202 else f"refused {status}"
         result = "excluded" if outcome == f"dropped: {EXCLUDED}" else result
         self._writer.count(DELIVERIES_METRIC, (event, result))
+        if status != 202 and guid(headers):
+            self._refusals.add(self._clock(), status)
 
 
 def _arrival_fields(received: Arrival | DroppedDelivery | Refused) -> dict[str, str]:

@@ -35,6 +35,14 @@ KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count"
 POOL_SIZE = 2
 """Connections per process to PostgreSQL, besides the one for notifications. Transactions are short."""
 
+_REMEDIES = {
+    "authentication failed": "check the user and the password in its address",
+    "no password supplied": "put the password into its address",
+    '" does not exist': "create it, or correct its address",
+    "": "check that it is running and has free space",
+}
+"""What to do, by a part of the cause; the last is for all others."""
+
 SYNC_INTERVAL = 30.0
 """Seconds between two reads of the database's clock; in between, this machine's clock counts on."""
 
@@ -179,7 +187,8 @@ class Database:
             sa.exc.PendingRollbackError,
         ) as error:  # the last: the connection broke
             cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
-            raise WorldError(f"{DATABASE_OUTAGE} ({cause}): check that it is running and has free space") from error
+            remedy = next(remedy for sign, remedy in _REMEDIES.items() if sign in cause)
+            raise WorldError(f"{DATABASE_OUTAGE} ({cause}): {remedy}") from error
 
     def make_tables(self) -> None:
         """Create the tables in an empty database, one process at a time; may be repeated.

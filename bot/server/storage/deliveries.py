@@ -138,6 +138,7 @@ _CONDITIONS = {
     "reason": "reason = :reason",
     "says": "lower(reason) like :says escape '!'",
     "name": "(lower(name) = :name or repository in (select key from repositories where lower(name) = :name))",
+    "number": "number = :number",
     "since": "received_at >= :since",
     "until": "received_at < :until",
     "ended": "finished_at <= :ended",
@@ -151,8 +152,8 @@ class DeliveryFilter:
 
     ``seq``: the one with this number; ``before``: with a lower one. ``reason``: with exactly this reason; ``says``:
     with a reason that contains this text. ``name``: of the repository that has or had this name, "owner/name". The last
-    two ignore case. ``since``, ``until``: received at ``since`` or later, before ``until``.
-    ``ended``: ended then or earlier.
+    two ignore case. ``number``: about this thread. ``since``, ``until``: received at ``since`` or later, before
+    ``until``. ``ended``: ended then or earlier.
     """
 
     state: State | None = None
@@ -165,13 +166,15 @@ class DeliveryFilter:
     until: Instant = 0
     ended: Instant = 0
     seq: int = 0
+    number: int = 0
 
     def __str__(self) -> str:
         """The filter in words, for the audit."""
+        of = self.name or (self.repository.text if self.repository else "")
         parts = {
             "": self.state or "",
             "number": self.seq or "",
-            "of": self.name or (self.repository.text if self.repository else ""),
+            "of": f"{of}#{self.number}" if self.number else of,
             "with the reason": "none" if self.reason == "" else self.reason or "",
             "with a reason that contains": self.says,
             "received since": moment_text(self.since),
@@ -189,6 +192,7 @@ class DeliveryFilter:
             "before": self.before,
             "says": _pattern(self.says) if self.says else "",
             "name": storable(self.name).lower(),
+            "number": self.number,
             "since": self.since,
             "until": self.until,
             "ended": self.ended,

@@ -56,7 +56,7 @@ HANG_PAUSE = HOUR
 
 HUNG_TWICE = "its run hung twice"
 
-_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_GUID = re.compile(r"(?:[0-9]{1,19}:)?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})")
 
 
 class Inbox:
@@ -213,15 +213,16 @@ class Inbox:
     def find(self, name: str) -> int:
         """The number of the delivery that has this number, or this GUID at GitHub; 0 if there is none.
 
-        For a GUID, it reads all of them.
+        An App's id may stand before a GUID. For a GUID, it reads all of them.
         """
         if name.isascii() and name.isdigit() and len(name) < 18:
             return int(name)
-        if not _GUID.fullmatch(name):
+        match = _GUID.fullmatch(name)
+        if not match:
             return 0
         sql = "select seq from deliveries where id like :name order by seq limit 1"
         with self.database.transaction() as transaction:
-            row = transaction.row(sql, name=f"%:{name.lower()}")
+            row = transaction.row(sql, name=f"%:{match[1].lower()}")
         return int(row["seq"]) if row else 0
 
     def existing_ids(self, ids: Sequence[str]) -> frozenset[str]:

@@ -66,8 +66,9 @@ select (select 1 from queue where ready = 1 and history = 0 limit 1) as short,
 _PROMOTE = """
 update queue set ready = 1, owner = '', lease = '',
  history = case when history = 1 and lease <> '' then 2 else history end where key {among}
- (select key from queue where ready = 0 and due <= :now{may_take} order by due limit :many{skip}){end}
+ (select key from queue where ready = 0 and due <= :now{may_take} order by due limit :many{skip}){end} returning key
 """
+_RAN_OUT = "select key, owner from queue where owner <> '' and lease <> '' and ready = 0 and due <= :now{may_take}"
 _CLAIM = """
 update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
  history = case when history = 2 then 1 else history end where key = ({first})
@@ -133,6 +134,7 @@ class WorkQueue:
         # PostgreSQL would read the whole table for "in", as it does not know how few rows there will be.
         among, end = ("= any(array", ")") if database.is_postgres else ("in", "")
         self._waiting = _WAITING.format(may_take=_MAY_TAKE)
+        self._ran_out = _RAN_OUT.format(may_take=_MAY_TAKE)
         self._promote = _PROMOTE.format(among=among, end=end, skip=self._skip, may_take=_MAY_TAKE)
         self._claims = 0
         self._claims_lock = threading.Lock()
@@ -177,7 +179,7 @@ class WorkQueue:
         with self.database.transaction() as transaction:
             ready = self._find_ready(transaction, takes)
             if ready["due"]:
-                transaction.change(self._promote, many=MAX_PROMOTED, **takes)
+                self._promote_due(transaction, takes)
                 ready = self._find_ready(transaction, takes)
             history = HISTORY_INTERRUPTED if ready["cut_off"] else HISTORY_PENDING if ready["history"] else 0
             if ready["leased"] >= self.histories:
@@ -195,6 +197,14 @@ class WorkQueue:
             is_history=bool(row["history"]),
             is_slow=bool(row["slow"]),
         )
+
+    def _promote_due(self, transaction: Transaction, takes: Mapping[str, Value]) -> None:
+        """Make due keys ready, also those whose lease ran out."""
+        owners = {row["key"]: row["owner"] for row in transaction.rows(self._ran_out, **takes)}
+        for row in transaction.rows(self._promote, many=MAX_PROMOTED, **takes):
+            if owner := owners.get(row["key"]):
+                fields = {"repository": row["key"], "worker": owner}
+                log.warning("a lease ran out, as its worker did not renew it: it is taken over", extra=fields)
 
     def _find_ready(self, transaction: Transaction, takes: Mapping[str, Value]) -> Row:
         row = transaction.row(self._waiting, most=self.histories, **takes)

@@ -56,6 +56,7 @@ def _reconcile(lease: Lease, run: RunDependencies) -> None:
     if work is None:  # nothing is due
         return
     with trace_run(work.id, work.deliveries, since):
+        log.info("a run begins", extra={"worker": run.inbox.worker, "deliveries": len(work.deliveries)})
         results, report = run_repository(work, run)
         with span("finish"):
             is_stored = _store_results(work, results, report, run)

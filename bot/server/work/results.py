@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from bot.domain.post import COMMENT
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import PrecedentError, WorldError
-from bot.github.errors import Gone
+from bot.github.errors import Gone, app_remedy
 from bot.github.events import CATCH_UP_EVENT, ORGANISATION_EVENT
 from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
@@ -22,7 +22,7 @@ from bot.server.work.policy import COMMENT_EVENT, PROMISE_DELAY, DeliveryGroup, 
 
 EVENT_PROCESSED = "the event was processed"
 HANDLED_TOGETHER = "it was handled together with a later delivery"
-REASON_KINDS = ("same text", "same error", "same file", "both name", "words in common")
+REASON_KINDS = ("same text", "same error", "same file", "both name", "both titles say", "words in common")
 """How reasons begin (see `bot.recall.similar`); words of issues follow."""
 
 
@@ -50,7 +50,7 @@ class Outcomes:
         return [each for each in self.deliveries if each.seq not in self._results]
 
     def store(self, results: Iterable[Result]) -> None:
-        self._results |= {each.seq: each for each in results}
+        self._results |= {each.seq: replace(each, reason=app_remedy(each.reason)) for each in results}
 
     def fail(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
         """Judge deliveries by the error that stopped them."""
@@ -150,7 +150,9 @@ def nearest(spoken: CommentResult) -> tuple[tuple[int, float, str], ...]:
 
 def _kinds(why: Iterable[str]) -> str:
     """The kinds of reasons: words of issues are not stored in the inbox."""
-    return ", ".join(kind for kind in REASON_KINDS if any(f"{reason} ".startswith(f"{kind} ") for reason in why))
+    return ", ".join(
+        kind for kind in REASON_KINDS if any(f"{reason} ".startswith((f"{kind} ", f"{kind}: ")) for reason in why)
+    )
 
 
 def matches(spoken: CommentResult) -> tuple[tuple[int, float], ...]:

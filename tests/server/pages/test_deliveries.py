@@ -108,6 +108,8 @@ def test_a_list_can_be_filtered_and_printed_as_json(server: CommandServer) -> No
     page = ("--repo", "Octo-Org/Other", "--since", "2026-01-05T12:30", "--until", "2026-01-05T14:30")
     assert numbers(server.json_output("list", *page, "--limit", "1")) == [3]
     assert numbers(server.json_output("list", *page, "--before", "3")) == [2]
+    assert numbers(server.json_output("list", "--repo", "octo-org/Other#8")) == [2]
+    assert numbers(server.json_output("list", "--repo", "17-43#7")) == []
 
 
 def numbers(rows: object) -> list[int]:
@@ -130,12 +132,16 @@ def test_show_prints_a_delivery_with_its_last_run(server: CommandServer) -> None
     assert (delivery["number"], delivery["issue"], delivery["run"]["worker"]) == (1, 7, "test")
     server.inbox.put([Arrival(f"9:{GUID}", OTHER, Event("push"), "octo-org/other", True, NOON)])
     assert "number       4" in server.run("show", GUID.upper()).out
+    shown = server.json_output("show", f"9:{GUID}")
+    assert isinstance(shown, dict)
+    assert (shown["number"], shown["id"]) == (4, GUID), "as the log has it"
     assert server.run("replay", GUID).code == 2
     assert "run" not in server.run("show", "2").out, "it has not run yet"
     result = server.run("show", "99")
-    assert (result.code, result.err) == (
-        2,
-        "precedent deliveries: there is no delivery 99: it was never stored, or was removed because of its age\n",
+    assert result.code == 2
+    assert result.err == (
+        "precedent deliveries: there is no delivery 99: it was refused or dropped when it arrived, or removed because"
+        " of its age; our answer is under Recent deliveries on the App's page, and in the receiver's log\n"
     )
 
 
@@ -253,12 +259,19 @@ def test_a_senseless_combination_of_arguments_is_refused(
     assert (result.code, result.err) == (2, f"precedent deliveries: {message}\n")
 
 
+@pytest.mark.parametrize("name", ["0", "hello", f"{GUID}0", f"app:{GUID}", f"4:{GUID[:-1]}"])
+def test_what_is_no_name_of_a_delivery_is_shown_whole(name: str, tmp_path: Path, run_deliveries: Run) -> None:
+    result = run_deliveries("show", name, "--data", str(tmp_path))
+    message = f"argument NUMBER: {name!r} is neither a delivery's number nor a GUID"
+    assert (result.code, result.err.partition(";")[0]) == (2, f"precedent deliveries: {message}")
+
+
 @pytest.mark.slow
 def test_a_repository_must_be_named_in_full_or_by_its_key(server: CommandServer) -> None:
     result = server.run("list", "--repo", "other")
     assert (result.code, result.err) == (
         2,
-        "precedent deliveries: --repo: 'other' is neither OWNER/NAME nor a key such as 17-42\n",
+        "precedent deliveries: --repo: 'other' is neither OWNER/NAME, OWNER/NAME#ISSUE nor a key such as 17-42\n",
     )
 
 

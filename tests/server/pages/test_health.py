@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from starlette.requests import Request
 
+from bot.server.log import DATABASE_OUTAGE
 from bot.server.model import WORKER_PREFIX
 from bot.server.options import ServerOptions
 from bot.server.pages.health import CachedChecks, Check, readiness_checks
@@ -97,7 +98,7 @@ def test_a_fault_of_the_app_is_unhealthy_and_logged_in_one_line(
 
 def test_a_fault_is_logged_once_and_so_is_its_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     inbox, options = healthy_server(tmp_path)
-    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.INFO)
     now = [clock()]
     cached_checks = CachedChecks(lambda at: readiness_checks(inbox, options, at), lambda: now[0], max_age=10)
     for fault in (FAULT, FAULT, "", ""):
@@ -105,6 +106,7 @@ def test_a_fault_is_logged_once_and_so_is_its_end(tmp_path: Path, caplog: pytest
         now[0] += 100
         cached_checks.results()
     assert caplog.messages == [f"check failed: token: {FAULT}", "check passes again: token"]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
 def test_missing_workers_are_reported_once_they_had_time_to_start(
@@ -123,7 +125,7 @@ def test_an_unreachable_database_fails_its_checks_without_an_exception(tmp_path:
     _, options = healthy_server(tmp_path)
     checks = {check.name: check for check in readiness_checks(lost_inbox(), options, clock())}
     assert [name for name, check in checks.items() if check.ok] == ["disk"]
-    assert checks["queue"].line.startswith("the database does not answer: ")
+    assert checks["queue"].line.startswith(f"{DATABASE_OUTAGE} (")
 
 
 @pytest.mark.parametrize("page", ["state", "readyz"])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bot.domain.answer import Match
 from bot.github.events import Event
 from bot.pipeline.reconcile import CommentResult
-from bot.server.model import Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
+from bot.server.model import MINUTE, Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
 from bot.server.pages.deliveries import delivery_page
 from bot.server.pages.health import Check, readiness_checks
 from bot.server.pages.parts import (
@@ -31,6 +31,7 @@ from bot.server.pages.parts import (
     style,
 )
 from bot.server.pages.status_page import status_page
+from bot.server.receive.endpoint import RecentRefusals
 from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.work.results import nearest
 from tests.server.queues import begin_work
@@ -83,6 +84,23 @@ def test_problems_come_first() -> None:
     assert "Please act: disk and clock are not well" in text_of(page)
     assert "✗ not well: only 0.1 GB free: make room" in text_of(page)
     assert "Please act" in page.partition("<title>")[2].partition("</title>")[0]
+
+
+def test_refused_deliveries_are_shown_with_what_their_status_means() -> None:
+    page = text_of(status_page(empty_inbox(), WELL, NOW, refused={403: 3, 408: 1}))
+    assert "Please look: deliveries were refused" in page
+    assert (
+        "Refused by this process in the last hour: 3 with 403 (a wrong signature: enter the server's webhook secret in"
+        " the App), 1 with 408 (see the log)." in page
+    )
+
+
+def test_refusals_are_counted_for_an_hour() -> None:
+    refusals = RecentRefusals()
+    for minute, status in ((0, 403), (30, 403), (50, 503)):
+        refusals.add(minute * MINUTE, status)
+    assert refusals.by_status(61 * MINUTE) == {403: 1, 503: 1}
+    assert refusals.by_status(200 * MINUTE) == {}
 
 
 def test_the_page_of_a_new_server_says_that_there_is_nothing_yet() -> None:

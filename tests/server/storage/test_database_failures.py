@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -64,6 +65,21 @@ def test_a_full_disk_refuses_deliveries_and_leaves_none_half_stored(tmp_path: Pa
     assert {row.repository.text for row in rows} == keys(inbox), "each delivery has its key, and no key is without"
     assert inbox.put([arrival("after")]) == [True]
     database.close()
+
+
+@pytest.mark.parametrize(
+    ("cause", "remedy"),
+    [
+        ('FATAL:  password authentication failed for user "precedent"', "check the user and the password in its"),
+        ("fe_sendauth: no password supplied", "put the password into its address"),
+        ('FATAL:  database "precedent" does not exist', "create it, or correct its address"),
+        ("Connection refused", "check that it is running"),
+    ],
+)
+def test_a_database_that_refuses_us_is_reported_with_the_remedy(cause: str, remedy: str, tmp_path: Path) -> None:
+    refusing = Database.in_folder(tmp_path)
+    with pytest.raises(WorldError, match=re.escape(f"({cause}): {remedy}")), refusing.translate_errors():
+        raise sa.exc.OperationalError("select 1", None, Exception(cause))
 
 
 @pytest.mark.slow

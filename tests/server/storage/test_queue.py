@@ -191,6 +191,17 @@ def test_more_work_makes_a_waiting_key_more_urgent_and_due_at_once(bench: QueueB
     assert [bench.claim(), bench.claim(), bench.claim()] == ["later", "other", ""]
 
 
+def test_only_a_lease_that_ran_out_is_reported_when_it_is_taken_over(
+    bench: QueueBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.add(("17-4", CHANGE, bench.clock.now), ("17-5", CHANGE, bench.clock.now + LEASE_DURATION))
+    bench.lease("gone")
+    bench.clock.now += LEASE_DURATION
+    assert {bench.claim("b"), bench.claim("b")} == {"17-4", "17-5"}
+    (record,) = (vars(each) for each in caplog.records)
+    assert (record["levelname"], record["repository"], record["worker"]) == ("WARNING", "17-4", "gone")
+
+
 def test_a_lease_that_is_not_renewed_expires_and_its_owner_cannot_finish(bench: QueueBench) -> None:
     bench.add(("a", CHANGE, bench.clock.now))
     expired = bench.lease("a")

@@ -333,7 +333,7 @@ def test_a_run_that_lost_its_lease_stores_nothing_and_logs_it(
     harness.on_request = take_over
     with caplog.at_level(logging.INFO, "bot.server.work.reconcile"):
         harness.run(repository)
-    assert caplog.messages == ["the results of a run were not stored, as it lost its lease"]
+    assert caplog.messages == ["a run begins", "the results of a run were not stored, as it lost its lease"]
     row = harness.row(project, number)
     assert (row.state, row.said, row.finished_at) == ("working", "", 0)
     assert [run.ended for run in harness.runs()] == [0]

@@ -23,15 +23,18 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
+    permission_remedy,
 )
 from bot.github.events import Event
 from bot.memory.bounds import MemoryTooLarge
 from bot.memory.manifest import ForeignFormat
+from bot.server.dependencies import RunLog
 from bot.server.log import Bug, catch_error
 from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, ServerStopping
 from bot.server.storage.counters import REASONS
 from bot.server.storage.deliveries import NEVER_ENDED
 from bot.server.work.policy import RepositoryMoved, judge
+from bot.server.work.results import Outcomes
 
 ROOT = Path(bot.__file__).parent
 NOW = 1_800_000_000_000
@@ -67,6 +70,28 @@ def test_an_error_that_nobody_can_fix_ends_the_delivery_silently(error: Preceden
 )
 def test_an_error_that_the_owner_has_to_fix_makes_the_delivery_dead_at_once(error: PrecedentError) -> None:
     assert judge(error, delivery(), NOW, 8) == Result(7, "dead", str(error))
+
+
+@pytest.mark.parametrize(
+    ("cause", "remedy"),
+    [
+        (permission_remedy("pull-requests: read"), "give the App 'Pull requests: read', and have the"),
+        (permission_remedy("issues: write"), "give the App 'Issues: write', and have the"),
+        (AuthFailed.usual_remedy, "check the token, and give the App 'Contents: write', and have the"),
+    ],
+)
+def test_a_missing_permission_is_one_of_the_app_in_notes_and_reasons(cause: str, remedy: str) -> None:
+    error, log = NotPermitted("no", cause), RunLog()
+    outcomes = Outcomes([delivery()], lambda: NOW, 8)
+    outcomes.fail([delivery()], error)
+    log.report_fault(error)
+    assert [each.reason for each in outcomes.results] == log.notes == [f"no: {remedy} installation accept it"]
+
+
+def test_a_long_note_is_cut_between_words() -> None:
+    log = RunLog()
+    log.note("word " * 200)
+    assert log.notes[0].endswith(" word…")
 
 
 def test_a_delivery_is_dropped_where_the_app_is_not_installed() -> None:
