@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,7 @@ from tests.server.sample_inbox import NOW as STATUS_NOW
 from tests.server.sample_inbox import OPTIONS, sample_inbox
 from tools.demo import ROOT, SAMPLE, comment_after, issue_page, open_issue, sample_stage, visible
 from tools.preview import PageComment, comment
-from tools.screenshot import ScreenshotError, chromium
+from tools.screenshot import REMEDY, ScreenshotError, chromium
 
 IMAGES = ROOT / "docs" / "images"
 COLUMNS = 94
@@ -61,12 +62,12 @@ class Picture(NamedTuple):
     dark: bool = False
 
 
-def views(name: str, desktop: Picture) -> dict[str, Picture]:
-    """A page on a desktop, light and dark, and on a phone."""
+def views(name: str, desktop: Picture, phone_height: int) -> dict[str, Picture]:
+    """A page on a desktop, light and dark, and on a phone; the heights are where no line is cut."""
     return {
         f"{name}.png": desktop,
         f"{name}-dark.png": desktop._replace(dark=True),
-        f"{name}-phone.png": Picture(390, 844, 2.0),
+        f"{name}-phone.png": Picture(390, phone_height, 2.0),
     }
 
 
@@ -130,9 +131,9 @@ def checkout(folder: Path) -> Path:
 STORY = Picture(900, None, 1.5)
 PICTURES: Mapping[str, tuple[Callable[[Path], dict[str, str]], dict[str, Picture]]] = {
     "comment": (story, {"comment.png": STORY, "comment-dark.png": STORY._replace(dark=True)}),
-    "report": (report, views("report", Picture(1200, 1262, 1.0))),
-    "digest": (digest, views("digest", Picture(1200, 1623, 1.0))),
-    "status": (status, views("status", Picture(1040, 1529, 1.25))),
+    "report": (report, views("report", Picture(1200, 1262, 1.0), 811)),
+    "digest": (digest, views("digest", Picture(1200, 1623, 1.0), 894)),
+    "status": (status, views("status", Picture(1040, 1529, 1.25), 806)),
     "gallery": (gallery, {f"comments/{name}.png": Picture(900, None, 1.25) for name in GALLERY}),
     "terminal": (terminal, {"what.png": Picture(860, None, 1.25)}),
 }
@@ -149,12 +150,22 @@ def take(browser: Browser, html: str, file: Path, picture: Picture) -> None:
     print(f"{file.relative_to(ROOT)}: {file.stat().st_size:,} bytes")
 
 
+def check_fonts() -> None:
+    """Raises ScreenshotError if this machine can list its fonts and has none for Chinese or for emoji."""
+    if shutil.which("fc-list"):
+        for what, pattern in (("Chinese", ":lang=zh"), ("emoji", ":charset=1f44e")):
+            found = subprocess.run(["fc-list", pattern, "family"], capture_output=True, text=True, check=False).stdout
+            if not found.strip():
+                raise ScreenshotError(f"no font for {what}, which would be empty boxes: {REMEDY}")
+
+
 def main(names: list[str]) -> int:
-    """Take the named pictures, or all; returns 1 if there is no browser, 2 for an unknown name."""
+    """Take the named pictures, or all; returns 1 if there is no browser or font, 2 for an unknown name."""
     if unknown := [name for name in names if name not in PICTURES]:
         print(f"picture: {unknown[0]!r} is no picture: the names are {', '.join(PICTURES)}", file=sys.stderr)
         return 2
     try:
+        check_fonts()
         with chromium() as browser:
             for name in names or PICTURES:
                 make, pictures = PICTURES[name]
