@@ -219,7 +219,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
 def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] = spawn) -> int:
     """Receive deliveries and keep the workers running until SIGTERM or SIGINT; returns the exit code.
 
-    ``start`` starts a worker process. What prevents that is logged.
+    ``start`` starts a worker process. An error is logged.
     """
     _set_up_process(options)
     error = catch_error(lambda: _serve(options, start))
