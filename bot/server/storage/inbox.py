@@ -60,7 +60,7 @@ _GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 class Inbox:
-    """Deliveries to handle and their results, and the other tables beside them. Every method raises WorldError when
+    """Deliveries to handle and their results, and the other tables next to them. Every method raises WorldError when
     the database is not available.
 
     ``worker`` names the process that begins runs here; ``now`` is the clock for results. At most ``histories``
