@@ -77,7 +77,7 @@ def _html(content: str) -> Token:
 
 
 class _OpenTags:
-    """The tags that are open, so that no stranger's tag closes one of ours or of the page."""
+    """The tags that are open, so that no stranger's tag closes our own or the page's."""
 
     def __init__(self, allowed: frozenset[str]) -> None:
         self._allowed = allowed
