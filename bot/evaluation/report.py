@@ -236,7 +236,7 @@ def _entry(replayed: Replayed, links: CommentLinks, threshold: float) -> dict[st
         "grade_name": MENTIONS_ONLY if is_about_mentions else name,
         "has_comment": replayed.has_comment,
         "linked": _linked(replayed, links),
-        "found_at": f"rank {replayed.rank:,}" if replayed.rank else "not found by the search",
+        "found_at": f"rank {replayed.rank:,} of the search" if replayed.rank else "not found by the search",
         "mentions": f"Its text mentions {count(replayed.mentions, 'thread')}." if replayed.mentions else "",
         "shown": [_hit(hit, links) for hit in replayed.shown],
         "held": [*passed_over, *(_hit(hit, links) for hit in near)],
