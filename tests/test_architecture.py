@@ -80,6 +80,7 @@ OWN_REPOSITORIES = ("bot.git.", "bot.memory.")
 """Where `bot.git.repository.Git` may be used; it trusts the settings of the repository that it is given."""
 
 FOREIGN_PACKAGES = {
+    "markdown_it": ("bot.comment.shown", "bot.reading.markdown"),
     "numpy": ("bot.ranking", "bot.index"),
     "starlette": ("bot.server",),
     "whoosh": ("bot.index.whoosh",),

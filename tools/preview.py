@@ -1,7 +1,7 @@
 """Shows posts as GitHub would: one self-contained HTML page that looks like an issue, for people and screenshots.
 
-The bot uses none of this. The page holds no script and loads nothing, which its Content-Security-Policy enforces, so a
-flaw in a post or in the cleaning does no harm.
+Posts are shown as in a report (`bot.comment.shown`). The page holds no script and loads nothing, which its
+Content-Security-Policy enforces, so a flaw in it does no harm.
 """
 
 from __future__ import annotations
@@ -15,41 +15,12 @@ from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
-import comrak
-import nh3
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-REPOSITORY = "octo-org/linkbarn"
+from bot.comment.shown import shown_html
 
-# What GitHub allows, as published with its html-pipeline (SanitizationFilter), and the check boxes of task lists.
-TAGS = (
-    "a abbr b bdo blockquote br caption cite code dd del details dfn div dl dt em figcaption figure h1 h2 h3 h4 "
-    "h5 h6 hr i img input ins kbd li mark ol p pre q rp rt ruby s samp section small span strike strong sub "
-    "summary sup table tbody td tfoot th thead time tr tt ul var wbr"
-)
-ATTRIBUTES = {
-    "*": {"align", "dir", "id", "lang", "title"},
-    "a": {"href"},
-    "details": {"open"},
-    "img": {"alt", "height", "width"},
-    "input": {"checked"},
-    "ol": {"start"},
-    "pre": {"lang"},
-    "td": {"colspan", "rowspan"},
-    "th": {"colspan", "rowspan"},
-}
-ALERTS = {f"markdown-alert-{kind}" for kind in ("note", "tip", "important", "warning", "caution")}
-CLASSES = {
-    "a": {"footnote-backref"},
-    "div": ALERTS | {"markdown-alert"},
-    "li": {"task-list-item"},
-    "p": {"markdown-alert-title"},
-    "section": {"footnotes"},
-    "sup": {"footnote-ref"},
-    "ul": {"contains-task-list"},
-}
-ID_PREFIX = "user-content-"
+REPOSITORY = "octo-org/linkbarn"
 
 REFERENCE = re.compile(
     r"(?<![\w&/#@.-])(?:#(?P<number>[0-9]{1,9})|@(?P<login>[a-z0-9](?:[a-z0-9-]{0,38})(?:/[\w-]{1,99})?))(?![\w-])",
@@ -71,7 +42,7 @@ def page(posts: Sequence[PageComment], title: str, number: int, repository: str 
     """An HTML document showing the open issue ``number`` with these posts, the opening one first.
 
     It depends on nothing outside itself and follows the reader's light or dark preference. Its only URLs are the
-    targets of links. A post with thousands of nested quotes takes seconds, any other milliseconds.
+    targets of links.
     """
     return _document(posts=posts, title=title, number=number, repository=repository)
 
@@ -90,44 +61,8 @@ def _document(**values: object) -> str:
 
 
 def body(markdown: str, repository: str = REPOSITORY) -> str:
-    """The HTML of one post, cleaned and with its references linked, as inside the page.
-
-    Images lose their address and show their description. Never raises, whatever the text.
-    """
-    return _link_references(_cleaned(_rendered(_printable(markdown))), repository)
-
-
-def _rendered(markdown: str) -> str:
-    extension, render = comrak.ExtensionOptions(), comrak.RenderOptions()
-    for name in ("alerts", "autolink", "footnotes", "shortcodes", "strikethrough", "table", "tagfilter", "tasklist"):
-        setattr(extension, name, True)
-    render.hardbreaks = True
-    render.github_pre_lang = True
-    render.tasklist_classes = True
-    render.unsafe_ = True  # raw HTML passes through, as on GitHub: the cleaning comes afterwards
-    return comrak.render_markdown(markdown, extension_options=extension, render_options=render)
-
-
-def _cleaned(html: str) -> str:
-    return nh3.clean(
-        html,
-        tags=set(TAGS.split()),
-        clean_content_tags={"script", "style"},
-        attributes=ATTRIBUTES,
-        attribute_filter=_same_page_link,
-        allowed_classes=CLASSES,
-        set_tag_attribute_values={"input": {"type": "checkbox", "disabled": "", "aria-label": "Task"}},
-        url_schemes={"http", "https", "mailto"},
-        id_prefix=ID_PREFIX,
-        link_rel="nofollow",
-    )
-
-
-def _same_page_link(tag: str, attribute: str, value: str) -> str:
-    """Ids get a prefix, so that a post cannot take those of the page; links to them follow."""
-    if (tag, attribute) == ("a", "href") and value.startswith("#"):
-        return f"#{ID_PREFIX}{value[1:]}"
-    return value
+    """The HTML of one post, with its references linked, as inside the page. Never raises, whatever the text."""
+    return _link_references(shown_html(markdown), repository)
 
 
 def _printable(text: str) -> str:
@@ -138,7 +73,7 @@ def _printable(text: str) -> str:
 class _Linker(HTMLParser):
     """Rewrites the HTML with links for ``#N`` and ``@login`` outside links and code."""
 
-    PLAIN = frozenset({"a", "code", "pre", "tt"})
+    PLAIN = frozenset({"a", "code"})
 
     def __init__(self, repository: str) -> None:
         super().__init__(convert_charrefs=False)

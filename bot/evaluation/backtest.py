@@ -7,20 +7,27 @@ from dataclasses import dataclass, field
 from time import monotonic, perf_counter
 
 from bot.domain.answer import Context, Speak
-from bot.domain.thread import RepositoryAddress, Thread
+from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.evaluation.evaluate import mask_citations, rank_of
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, past_library
-from bot.evaluation.results import Progress, Relations, Replayed, ShownThread
+from bot.evaluation.results import PassedOver, Progress, Relations, Replayed, ShownThread
 from bot.ranking.order import Candidate
 from bot.ranking.weights import RankingModels
 from bot.recall.answer import decide, recall
 from bot.recall.mentions import canonical_chain, referenced_numbers
-from bot.recall.similar import SimilarThread, find_candidates, has_words, judge_candidates
-from bot.settings.schema import Settings
+from bot.recall.similar import SimilarThread, find_candidates, has_words, is_same_day, judge_candidates
+from bot.settings.schema import Settings, SimilarSettings
 
 Render = Callable[[Thread, Context], str]
 """(thread, what to say about it) → the comment."""
+
+
+MORE_SIMILAR = "left out: others are more similar"
+NO_REASON = "left out: the texts share nothing that a comment could give as its reason"
+NOT_READ = "left out: too few words in common, or too many others are more alike"
+SAME_AUTHOR = "left out: the same person opened it on the same day"
+"""Why a thread that the search found is not listed."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +76,9 @@ def newest_issues(history: ReplayHistory, count: int) -> list[Thread]:
 def _replay_thread(thread: Thread, library: PastLibrary, relations: Relations, watch: ReplayOptions) -> ReplayedHits:
     opened = mask_citations(thread, ())
     started = perf_counter()
-    ordered, best = _rank_candidates(opened, library, watch)
-    candidates, related = tuple(match.candidate for match in best), relations.all
+    ordered, judged = _rank_candidates(opened, library, watch)
+    best, related = _listed(judged, watch.settings.similar), relations.all
+    candidates = tuple(match.candidate for match in best)
     hits = tuple(
         ShownThread(
             id=c.entry.id,
@@ -87,14 +95,15 @@ def _replay_thread(thread: Thread, library: PastLibrary, relations: Relations, w
     ms = 1000 * (perf_counter() - started)
     rank = rank_of(related, ordered)
     comment = _write_comment(opened, library, watch)
-    replayed = Replayed(thread.id, thread.title, thread.created_at, hits, relations, rank, ms, *comment)
+    passed_over = None if any(hit.related for hit in hits) else _passed_over(opened, related, ordered, judged)
+    replayed = Replayed(thread.id, thread.title, thread.created_at, hits, relations, rank, ms, *comment, passed_over)
     return ReplayedHits(replayed, candidates)
 
 
 def _rank_candidates(
     opened: Thread, library: PastLibrary, watch: ReplayOptions
 ) -> tuple[Sequence[Candidate], Sequence[SimilarThread]]:
-    """All candidates in order, and those that a comment would list, as in `recall`."""
+    """All candidates in order, and those whose texts were read, the most similar first, as in `recall`."""
     before, address = opened.created_at, watch.place
     mentioned = [
         key
@@ -104,11 +113,30 @@ def _rank_candidates(
     ranked = find_candidates(opened, library, before, mentioned)
     if not has_words(opened):
         return ranked.candidates, ()
-    limits = watch.settings.similar
-    similar = [hit for hit in judge_candidates(opened, ranked, library, before) if hit.why]
-    closed = [hit for hit in similar if hit.thread.is_closed][: limits.max]
-    still_open = [hit for hit in similar if not hit.thread.is_closed][: limits.open]
-    return ranked.candidates, (*closed, *still_open)
+    return ranked.candidates, judge_candidates(opened, ranked, library, before)
+
+
+def _listed(judged: Sequence[SimilarThread], limits: SimilarSettings) -> Sequence[SimilarThread]:
+    """Those that a comment would list, if they are similar enough."""
+    similar = [match for match in judged if match.why]
+    closed = [match for match in similar if match.thread.is_closed][: limits.max]
+    still_open = [match for match in similar if not match.thread.is_closed][: limits.open]
+    return (*closed, *still_open)
+
+
+def _passed_over(
+    opened: Thread, related: frozenset[ThreadId], ordered: Sequence[Candidate], judged: Sequence[SimilarThread]
+) -> PassedOver | None:
+    """The first related candidate, which no comment would list, and why."""
+    first = next((candidate for candidate in ordered if candidate.is_any_of(related)), None)
+    if first is None:
+        return None
+    entry, read = first.entry, next((match for match in judged if match.candidate.entry.id == first.entry.id), None)
+    if read:
+        similarity, reason = read.candidate.similarity, MORE_SIMILAR if read.why else NO_REASON
+    else:
+        similarity, reason = None, SAME_AUTHOR if is_same_day(opened, entry) else NOT_READ
+    return PassedOver(entry.id, entry.title, entry.open_at(opened.created_at), similarity, reason)
 
 
 def _write_comment(opened: Thread, library: PastLibrary, watch: ReplayOptions) -> tuple[str, int]:

@@ -90,6 +90,7 @@ class Learner:
             repo=watch.place.repo or "",
             evidence=ranking.provenance,
             by_meaning=bool(self.history.vectors),
+            server=watch.place.server,
         )
 
     def _replay(

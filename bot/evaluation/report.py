@@ -9,14 +9,17 @@ from typing import Any, NamedTuple
 
 from bot.comment.catalogue import count, day
 from bot.comment.clean_text import truncate
+from bot.comment.links import CommentLinks
 from bot.comment.render import render_page
+from bot.comment.shown import LINK_RELATION, shown_html
 from bot.domain.thread import ThreadId
 from bot.evaluation import plots
 from bot.evaluation.calibrate import MIN_COMMENTS
 from bot.evaluation.metrics import calibration_bins, hits_of, precision_coverage, share_interval, summary
 from bot.evaluation.plots import Plot, milliseconds, number, percent
-from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
+from bot.evaluation.results import Backtest, Grade, PassedOver, Replayed, ShownThread
 from bot.questions.addresses import citation
+from bot.ranking.weights import shipped
 
 GRADES = {
     Grade.SUCCESS: ("Duplicate shown", "people later marked the issue as a duplicate of a thread that was shown"),
@@ -38,7 +41,12 @@ PRECISION_NOTE = (
     "linked by anyone” does not mean wrong: read some of the threads to see which are really related."
 )
 
-_MAX_LINE_CHARS = 300
+LOWER_BOUND = "People link few of the related issues, so this is a lower bound."
+
+NOISE_SHARE = 0.5
+"""Hits below this part of the threshold are left out, unless people linked them."""
+
+_MAX_LINE_CHARS, _MAX_LINKED = 300, 10
 
 
 class Tile(NamedTuple):
@@ -52,13 +60,15 @@ class Tile(NamedTuple):
 def render_report(backtest: Backtest) -> str:
     """The report as HTML in valid Unicode that loads nothing; the same replay gives the same bytes.
 
-    The texts of threads are escaped; control characters become U+FFFD.
+    The texts of threads are escaped, except comments, which are shown as on GitHub; control characters become U+FFFD.
     """
+    links = CommentLinks(backtest.server, backtest.repo, redirect=False)
     figures, counts = summary(backtest), Counter(one.grade for one in backtest.replayed)
     return render_page(
         "report.html.j2",
         {
             "repo": backtest.repo,
+            "relation": LINK_RELATION,
             "subtitle": _subtitle(backtest),
             "sentences": _sentences(backtest, figures),
             "note": PRECISION_NOTE,
@@ -70,8 +80,8 @@ def render_report(backtest: Backtest) -> str:
                 for grade, (name, about) in GRADES.items()
             ],
             "plots": _plots(backtest),
-            "figures": list(_rows(figures)),
-            "entries": [_entry(one) for one in reversed(backtest.replayed)],
+            "figures": list(_rows(figures | {"evidence": _own_evidence(backtest)})),
+            "entries": [_entry(one, links, backtest.threshold) for one in reversed(backtest.replayed)],
             "commented": figures["commented"],
         },
     )
@@ -128,12 +138,13 @@ def _comment_sentence(total: int, commented: int, similar: int) -> str:
 
 def _linked_sentence(similar: int, linked: int) -> str:
     if similar == 1:
-        return f"{'People' if linked else 'Nobody'} linked a thread that it showed to the issue later."
+        return f"{'People' if linked else 'Nobody'} linked a thread that it showed to the issue later. {LOWER_BOUND}"
     share = f" ({percent(linked / similar)})" if similar >= MIN_COMMENTS else ""
     subject = f"{linked:,} of the {similar:,} with similar issues{share}" if linked else "None of them"
     if linked == similar:
         subject = f"All {similar:,} with similar issues"
-    return f"{subject} {'show' if linked > 1 else 'shows'} a thread that people later linked to the issue themselves."
+    verb = "show" if linked > 1 else "shows"
+    return f"{subject} {verb} a thread that people later linked to the issue themselves. {LOWER_BOUND}"
 
 
 def _share_text(share: float | None, total: int) -> str:
@@ -204,46 +215,68 @@ def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, s
             yield f"{prefix}{name}", text if value is not None else "–"
 
 
-def _entry(replayed: Replayed) -> dict[str, object]:
+def _own_evidence(backtest: Backtest) -> Mapping[str, object]:
+    """What was learned from this repository; the data of other archives say nothing about it."""
+    others = shipped().provenance
+    return {name: value for name, value in backtest.evidence.items() if others.get(name) != value}
+
+
+def _entry(replayed: Replayed, links: CommentLinks, threshold: float) -> dict[str, object]:
     name, _ = GRADES[replayed.grade]
     is_about_mentions = replayed.has_comment and not replayed.shown
+    held = [hit for hit in replayed.hits if not hit.is_shown]
+    near = [hit for hit in held if hit.related or hit.similarity >= NOISE_SHARE * threshold]
+    passed_over = [_passed_over(replayed.passed_over, links)] if replayed.passed_over else []
     return {
-        "id": _display_name(replayed.id),
+        **_reference(replayed.id, links),
         "title": truncate(replayed.title, _MAX_LINE_CHARS) or "(no title)",
         "day": day(replayed.created_at),
         "iso": replayed.created_at.date().isoformat(),
         "grade": replayed.grade.value,
         "grade_name": MENTIONS_ONLY if is_about_mentions else name,
         "has_comment": replayed.has_comment,
-        "linked": _linked_line(replayed),
+        "linked": _linked(replayed, links),
+        "found_at": f"rank {replayed.rank:,} of the search" if replayed.rank else "not found by the search",
         "mentions": f"Its text mentions {count(replayed.mentions, 'thread')}." if replayed.mentions else "",
-        "shown": [_hit(hit) for hit in replayed.shown],
-        "held": [_hit(hit) for hit in replayed.hits if not hit.is_shown],
-        "markdown": replayed.markdown,
+        "shown": [_hit(hit, links) for hit in replayed.shown],
+        "held": [*passed_over, *(_hit(hit, links) for hit in near)],
+        "comment": shown_html(replayed.markdown),
     }
 
 
-def _hit(hit: ShownThread) -> dict[str, object]:
+def _hit(hit: ShownThread, links: CommentLinks) -> dict[str, object]:
     return {
-        "id": _display_name(hit.id),
-        "title": truncate(hit.title, _MAX_LINE_CHARS) or "(no title)",
-        "state": "open then" if hit.is_open else "closed then",
-        "similarity": f"{hit.similarity:.2f}",
-        "bar": plots.similarity_bar(hit.similarity),
-        "confidence": percent(hit.confidence),
+        **_found(hit, hit.similarity, links),
         "related": hit.related,
         "why": [truncate(reason, _MAX_LINE_CHARS) for reason in hit.why],
     }
 
 
-def _linked_line(replayed: Replayed) -> str:
-    """The threads that people linked, and the rank that the search gave them; "" if there are none."""
-    marked = [f"{_display_name(key)} (duplicate)" for key in sorted(replayed.relations.duplicates, key=str)]
-    names = [*marked, *(_display_name(key) for key in sorted(replayed.relations.others, key=str))]
-    if not names:
-        return ""
-    found_at = f"rank {replayed.rank:,}" if replayed.rank else "not found by the search"
-    return f"{', '.join(names[:10])}{' …' if len(names) > 10 else ''} · {found_at}"
+def _passed_over(thread: PassedOver, links: CommentLinks) -> dict[str, object]:
+    return {**_found(thread, thread.similarity, links), "related": True, "why": [thread.reason]}
+
+
+def _found(thread: ShownThread | PassedOver, similarity: float | None, links: CommentLinks) -> dict[str, object]:
+    return {
+        **_reference(thread.id, links),
+        "title": truncate(thread.title, _MAX_LINE_CHARS) or "(no title)",
+        "state": "open then" if thread.is_open else "closed then",
+        "similarity": "–" if similarity is None else f"{similarity:.2f}",
+        "bar": "" if similarity is None else plots.similarity_bar(similarity),
+    }
+
+
+def _linked(replayed: Replayed, links: CommentLinks) -> list[dict[str, str]]:
+    """The threads that people linked, duplicates first."""
+    duplicates, others = (sorted(keys, key=str) for keys in (replayed.relations.duplicates, replayed.relations.others))
+    threads = [_reference(key, links) | {"note": " (duplicate)"} for key in duplicates]
+    threads += [_reference(key, links) | {"note": ""} for key in others]
+    return threads[:_MAX_LINKED] + [{"id": "…", "url": "", "note": ""}] * (len(threads) > _MAX_LINKED)
+
+
+def _reference(key: ThreadId, links: CommentLinks) -> dict[str, str]:
+    """How the page cites a thread, and its address, "" if unknown."""
+    return {"id": _display_name(key), "url": links.thread(key)}
 
 
 def _display_name(key: ThreadId) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from bot.domain.hosts import GITHUB
 from bot.domain.thread import ThreadId
 
 REPLAY_LIMIT = 300
@@ -65,12 +66,24 @@ class ShownThread:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A thread that the search found but no comment lists, and why. ``similarity`` is None if its text was not read."""
+
+    id: ThreadId
+    title: str
+    is_open: bool
+    similarity: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """One thread as it was opened, against memory as it was then.
 
     ``hits``: the closed and open threads that ranked best, shown or not. ``rank``: the place of the first related
     thread in the ranking, from 1; None where no candidate is related. ``ms``: milliseconds taken. ``markdown``: the
     comment that would have been written, "" for silence. ``mentions``: the number of threads that its text mentions.
+    ``passed_over``: the first related thread in the ranking, if no related one is among the hits.
     """
 
     id: ThreadId
@@ -82,6 +95,7 @@ class Replayed:
     ms: float
     markdown: str = ""
     mentions: int = 0
+    passed_over: PassedOver | None = None
 
     @property
     def shown(self) -> tuple[ShownThread, ...]:
@@ -110,7 +124,8 @@ class Backtest:
 
     ``threads``: the size of the memory. ``threshold``: the least similarity that is shown. ``wanted``: the number of
     threads to replay; fewer were replayed if the time ran out. ``evidence``: where the ranking and the calibration come
-    from, as names and plain values. ``by_meaning``: a text model compared the issues, too.
+    from, as names and plain values. ``by_meaning``: a text model compared the issues, too. ``server``: the address of
+    the server that has the repository ``repo``, "" if unknown.
     """
 
     replayed: tuple[Replayed, ...]
@@ -121,3 +136,4 @@ class Backtest:
     repo: str = ""
     evidence: Mapping[str, object] = field(default_factory=dict)
     by_meaning: bool = False
+    server: str = GITHUB

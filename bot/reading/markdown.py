@@ -45,19 +45,24 @@ def _table(state: StateBlock, first: int, after: int, silent: bool) -> bool:
     return bool(rows)
 
 
-def _parser() -> MarkdownIt:
-    """Its time for nested brackets grows with ``maxNesting``; anything nested deeper (a list in ten lists) is not
-    read."""
+def markdown_parser() -> MarkdownIt:
+    """A parser for Markdown as GitHub has it.
+
+    Its time for nested brackets grows with ``maxNesting``; anything nested deeper (a list in ten lists) is not read.
+    """
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     return parser
 
 
-_PARSER = _parser()
-_BLOCK_PARSER = _parser().disable(["inline", "text_join"])
+_PARSER = markdown_parser()
+_BLOCK_PARSER = markdown_parser().disable(["inline", "text_join"])
 """Finds blocks without reading what is in them: much less work for whoever needs only a few of them."""
 
 _CDATA, _MAX_CDATA, _MAX_UNCLOSED_BRACKETS = "<![CDATA[", 100, 20
+_BRACKET = re.compile(r"\\[\\\[\]]|[\[\]]")
+"""A bracket, or a backslash with what it escapes."""
+
 _QUOTE_OR_CODE = frozenset({"blockquote", "pre", "code", "tt"})
 _TAG_LINE = re.compile(r"[ \t>]*</?[A-Za-z][A-Za-z0-9-]*(?:\s[^<>]*|/)?>[ \t]*$")
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
@@ -167,7 +172,7 @@ def heading_lines(source: str, limit: int) -> list[Heading]:
     if not _MARKUP.search(source):
         return []
     definitions: dict[str, Any] = {}
-    tokens = _BLOCK_PARSER.parse(_limit_openings(source), definitions)
+    tokens = _BLOCK_PARSER.parse(limit_openings(source), definitions)
     headings = (
         Heading(int(token.tag[1:]), _heading_text(inline.content, definitions), token.map[0], token.map[1])
         for token, inline in pairwise(tokens)
@@ -189,7 +194,7 @@ def paragraphs(source: str) -> list[Paragraph]:
     """
     rows, quotes, opened = source.split("\n"), 0, Counter[str]()
     result: list[Paragraph] = []
-    for token in _PARSER.parse(_limit_openings(source)):
+    for token in _PARSER.parse(limit_openings(source)):
         if _is_doubtful(token, rows):
             break
         if token.type in ("blockquote_open", "blockquote_close"):
@@ -304,17 +309,19 @@ def _read_plain(source: str) -> HtmlParts:
     return parts
 
 
-def _limit_openings(source: str) -> str:
+def limit_openings(source: str) -> str:
     """Defuses openings without an end, for which the parser would scan to the end of the text again and again."""
     if source.count(_CDATA) > _MAX_CDATA:
         source = source.replace(_CDATA, "&lt;![CDATA[")
     if source.count("[") - source.count("]") > _MAX_UNCLOSED_BRACKETS:
-        source = source.replace("[", "&#91;")
+        brackets = Counter(match[0] for match in _BRACKET.finditer(source))
+        if brackets["["] - brackets["]"] > _MAX_UNCLOSED_BRACKETS:
+            source = _BRACKET.sub(lambda match: "&#91;" if match[0] == "[" else match[0], source)
     return source
 
 
 def _read_markup(source: str) -> HtmlParts:
-    page, tokens = HtmlPage(), _PARSER.parse(_limit_openings(source))
+    page, tokens = HtmlPage(), _PARSER.parse(limit_openings(source))
     for index, token in enumerate(tokens):
         match token.type:
             case "inline":

@@ -229,7 +229,7 @@ def has_words(thread: Thread) -> bool:
     return bool(terms(thread.title) or body_terms(thread.body))
 
 
-def _is_same_day(thread: Thread, entry: IndexEntry) -> bool:
+def is_same_day(thread: Thread, entry: IndexEntry) -> bool:
     """Whether one person filed both within a day, about parts of one thing: not under the same title."""
     is_near = thread.author == entry.author and thread.created_at - entry.created_at <= SAME_DAY
     return is_near and not is_same_title(thread.title, entry.title)
@@ -291,7 +291,7 @@ def judge_candidates(
     Leaves out candidates without a text.
     """
     is_read = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_READ)
-    fit = (c for c in ranking.candidates if not _is_same_day(thread, c.entry))
+    fit = (c for c in ranking.candidates if not is_same_day(thread, c.entry))
     alike = [c for c in sorted(fit, key=lambda c: -c.likeness) if is_read(c.entry)]
     certain = [c for c in alike if is_same_title(thread.title, c.hit.entry.title)][:MAX_READ]
     certain += [c for c in alike if c.found_as in ranking.holders.answered and c not in certain][:MAX_READ]

@@ -52,7 +52,7 @@ def test_a_repository_is_read_and_shown(github: FakeGitHub, run_try: RunTry) -> 
         "for 2 of the 999 points left this hour; nothing is written there.\n"
     )
     html = read_page()
-    assert f"Precedent backtest · <bdi>{REPO}</bdi>" in html
+    assert f"<h1>What Precedent would have said in <bdi>{REPO}</bdi></h1>" in html
     assert f"https://github.com/{REPO}/issues/{first}" in html
     assert "a memory of 10 threads, with a similarity threshold of 0.65. Issues were compared by words only" in html
     assert [f"#{key}" in html for key in (first, last)] == [True, True]

@@ -11,6 +11,7 @@ from bot.evaluation.results import Backtest, Grade, Relations, Replayed, ShownTh
 
 START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 THRESHOLD = 0.65
+MARKER = "<!-- precedent:v1 id=action -->"
 
 FEATURES = (
     ("Import", ("of a Netscape bookmark file", "of tags from another service", "of 40,000 links", "of an OPML file")),
@@ -143,9 +144,16 @@ def _title(rng: random.Random, feature: tuple[str, tuple[str, ...]]) -> str:
 
 
 def _markdown(hits: Sequence[ShownThread]) -> str:
-    """A comment in the form of a real one; empty without hits."""
-    lines = [
-        f"- {hit.title} (issue {hit.id}) · **answered**, 12 May 2026\n  *Why:* {', '.join(hit.why)}" for hit in hits
-    ]
+    """A comment in the form of our own."""
+    if not hits:
+        return ""
+    items = "\n".join(map(_item, hits))
     footer = "<sub>Precedent, a bot, looked through 2,438 issues. Not helpful? 👎, or comment `/precedent off`</sub>"
-    return "\n".join(["**Seen before**", "", *lines, "", footer, ""]) if hits else ""
+    return f"{MARKER}\n\n**Seen before**\n\n{items}\n{footer}\n"
+
+
+def _item(hit: ShownThread) -> str:
+    title = hit.title.replace("`", "\\`")
+    link = f"[{title}](https://github.com/octocat/linkbarn/issues/{hit.id}) (issue {hit.id})"
+    folded = "  <details><summary>Show 2 messages</summary>\n\n  > **octocat**, 2026-01-04:\n  > > At night.\n"
+    return f"- {link} · **answered**, 12 May 2026\n  *Why:* {', '.join(hit.why)}\n{folded}\n  </details>\n"

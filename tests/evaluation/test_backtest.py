@@ -9,7 +9,16 @@ import pytest
 
 from bot.domain.answer import Context
 from bot.domain.thread import Kind, Thread
-from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
+from bot.evaluation.backtest import (
+    MORE_SIMILAR,
+    NO_REASON,
+    NOT_READ,
+    SAME_AUTHOR,
+    ReplayedHits,
+    ReplayOptions,
+    newest_issues,
+    replay,
+)
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import ReplayHistory
 from bot.ranking.weights import CUT_SIMILARITY, shipped
@@ -129,6 +138,35 @@ def test_there_is_no_rank_when_nobody_linked_anything() -> None:
     assert not any(hit.related for hit in result.replayed.hits)
 
 
+def linked_to(key: int, **fields: object) -> Thread:
+    """An issue that a maintainer later called a duplicate of this one."""
+    comment = message(f"Duplicate of #{key}.", 60, "hubot", "MEMBER")
+    return replace(thread(50, TITLE, BODY), comments=(comment,), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("threads", "linked", "reason"),
+    [
+        ([closed(key, TITLE, BODY, author=f"user{key}") for key in range(1, 9)], 8, MORE_SIMILAR),
+        ([thread(49, "Cookie of the proxy", BODY, 49.5), closed(1, TITLE, BODY, author="hubot")], 49, SAME_AUTHOR),
+        ([closed(1, "Trouble", "It loops."), *unrelated(20)], 1, NOT_READ),
+    ],
+)
+def test_a_related_thread_that_is_found_but_not_listed_has_the_reason(
+    threads: list[Thread], linked: int, reason: str
+) -> None:
+    (result,) = replayed([*threads, linked_to(linked)])
+    assert result.replayed.passed_over is not None
+    assert (result.replayed.passed_over.id, result.replayed.passed_over.reason) == (linked, reason)
+    assert (result.replayed.passed_over.similarity is None) == (reason in (SAME_AUTHOR, NOT_READ))
+
+
+def test_no_thread_is_passed_over_if_a_related_one_is_listed() -> None:
+    (result,) = replayed([closed(1, TITLE, BODY), *unrelated(5), linked_to(1)])
+    assert result.replayed.hits[0].related
+    assert result.replayed.passed_over is None
+
+
 def test_a_thread_without_a_word_has_no_hits() -> None:
     (result,) = replayed([closed(1, TITLE, BODY), *unrelated(5), thread(50, "?", "")])
     assert (result.replayed.hits, result.candidates) == ((), ())
@@ -150,6 +188,16 @@ def test_ignored_people_give_no_reasons() -> None:
     assert with_octocat.candidates[0].evidence["same_error"] == 1.0
     assert "SESSION_PATH_MISMATCH" not in str([hit.why for hit in without_octocat.replayed.hits])
     assert all(c.evidence["same_error"] == 0.0 for c in without_octocat.candidates)
+
+
+def test_a_related_thread_without_a_reason_that_could_be_shown_is_passed_over() -> None:
+    """Here since its author is ignored."""
+    settings = Settings()
+    ignoring = replace(OPTIONS, settings=replace(settings, ignore=replace(settings.ignore, people=("Octocat",))))
+    (result,) = replayed([closed(1, "Trouble", BODY, author="octocat"), *unrelated(5), linked_to(1)], options=ignoring)
+    assert result.replayed.passed_over is not None
+    assert result.replayed.passed_over.reason == NO_REASON
+    assert result.replayed.passed_over.similarity is not None
 
 
 # The comments.

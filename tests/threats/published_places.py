@@ -11,6 +11,7 @@ from itertools import product
 
 from bot.action.report import summarise
 from bot.comment.render import Renderer, shipped_words
+from bot.comment.shown import shown_html
 from bot.domain.answer import CondensedTurn, Context, Mention, OrganisationMatch
 from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull, OrganisationKey
@@ -22,7 +23,7 @@ from bot.reading.pages import page_key, page_url
 from bot.reading.requests import Command
 from bot.settings.yaml_file import load_settings, load_texts
 from tests.comment.contexts import GITHUB, MENTION, NOW, OPEN, PAGE, closed_match, day, quoted_outcome, turn
-from tests.comment.detector import Findings, report
+from tests.comment.detector import Findings, report, walk
 
 REPO = "octo-org/hello-world"
 ALLOWED = re.compile(
@@ -219,7 +220,22 @@ TRANSCRIPTS: dict[str, Place] = {
 }
 """Places for whole conversations: quotations with paragraphs and fenced code."""
 
-PLACES = {**WORDS, **QUOTES, **TRANSCRIPTS}
+SHOWN = ("title of a match", "title of a mention", "quote of an ending", "why it was found", "conversation of a match")
+"""Places that are tried on the page of a report, too, which shows comments as HTML."""
+
+
+def on_page(name: str) -> str:
+    return f"{name}, on the page"
+
+
+def as_page(place: Place) -> Place:
+    return lambda text: shown_html(place(text))
+
+
+PAGES = {on_page(name): as_page({**WORDS, **QUOTES, **TRANSCRIPTS}[name]) for name in SHOWN}
+QUOTES |= {name: PAGES[name] for name in map(on_page, QUOTES) if name in PAGES}
+TRANSCRIPTS |= {name: PAGES[name] for name in map(on_page, TRANSCRIPTS) if name in PAGES}
+PLACES = {**WORDS, **QUOTES, **TRANSCRIPTS, **PAGES}
 
 HARMLESS = ("plain words", "", "\0", "#31", "octo/hub#31", "deadbeef", "#", "`")
 """Words, an empty text, and what may become a link or code where a fix is named."""
@@ -237,7 +253,7 @@ def structure(name: str, text: str, places: Mapping[str, Place] = PLACES) -> tup
 
     A quotation may hold code, a conversation paragraphs and fenced code.
     """
-    findings = report(places[name](text))
+    findings = (walk if name in PAGES else report)(places[name](text))
     tags = findings.tags
     if name in QUOTES:
         tags = [tag for tag in tags if not tag.endswith("/code")]

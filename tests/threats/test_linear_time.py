@@ -17,6 +17,7 @@ from bot.comment import defang
 from bot.comment.clean_text import log_line
 from bot.comment.marker import read_seal
 from bot.comment.prompt import as_markdown, as_xml, visible
+from bot.comment.shown import shown_html
 from bot.domain.answer import CondensedTurn, Context, Mention
 from bot.domain.thread import Message, Thread
 from bot.reading.analyzer import body_terms, terms
@@ -108,6 +109,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "defanged code": lambda text: defang.code_span(text, BEYOND),
     "defanged conversation": lambda text: defang.block(text, BEYOND),
     "defanged link": lambda text: defang.link(text, f"https://github.com/{text}", BEYOND),
+    "comment on a page": shown_html,
     "hidden text": visible,
     "context files": context_files,
     "log line": log_line,

@@ -109,20 +109,7 @@ def test_references_and_mentions_are_linked_as_github_does() -> None:
         "https://github.com/octo-org/linkbarn/issues/14",
         "https://example.org",
         "https://github.com/monalisa",
-        "mailto:me@example.org",
     ]
-
-
-def test_the_extensions_of_github_are_on() -> None:
-    html = body(
-        "| a |\n|---|\n| b |\n\n~~gone~~ :tada:\n\n- [x] done\n\n> [!WARNING]\n> careful\n\n"
-        "note[^1] www.example.org\n\n[^1]: the note"
-    )
-    inspector = Inspector(html)
-    assert {"table", "del", "input", "section", "sup"} <= {tag for tag, _ in inspector.tags}
-    assert "🎉" in inspector.text
-    assert "markdown-alert markdown-alert-warning" in [div.get("class") for div in inspector.named("div")]
-    assert "disabled" in inspector.named("input")[0]
 
 
 @pytest.mark.slow
