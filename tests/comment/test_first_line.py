@@ -73,7 +73,10 @@ def test_what_has_only_words_or_names_in_common_is_not_called_the_same() -> None
 
 
 def test_the_same_error_with_other_titles_is_not_called_the_same_issue() -> None:
-    whys = {("same error `E1: a`", "same file `a.py`"): "Same error as in", ("same text", "same error `E1: a`"): "Likely"}
+    whys = {
+        ("same error `E1: a`", "same file `a.py`"): "Same error as in",
+        ("same text", "same error `E1: a`"): "Likely",
+    }
     whys |= {("same title", "same error `E1: a`"): "Likely", ("same file `a.py`",): "Likely"}
     for why, beginning in whys.items():
         assert line_of(Context(open_now=(replace(OPEN, why=why),))).startswith(beginning), why

@@ -203,7 +203,9 @@ QUOTES: dict[str, Place] = {
     ),
     "excerpt of a page": lambda text: page(excerpt=text),
     "why it was found": lambda text: answered(why=(text, f"both name {text}", f"same error `{text}`")),
-    "why an open one was found": lambda text: open_match(why=(f"words in common: `{text}`, {text}", f"same file {text}")),
+    "why an open one was found": lambda text: open_match(
+        why=(f"words in common: `{text}`, {text}", f"same file {text}")
+    ),
 }
 """Places for words that may hold code spans."""
 
