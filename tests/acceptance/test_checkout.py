@@ -124,7 +124,7 @@ def test_outside_a_checkout_commands_work_and_say_what_they_could_not_use(
     folder = tmp_path / "nowhere"
     folder.mkdir()
     result = workstation.precedent(folder, "what")
-    assert (result.code, result.out) == (0, "")
+    assert (result.code, result.out) == (2, "")
     assert "this is not a git checkout" in result.err
     assert "Nothing relevant." not in result.err
     answer = json.loads(workstation.precedent(folder, "ss", "cookie", "--json").out)
@@ -139,7 +139,7 @@ def test_in_an_empty_repository_commands_work_and_say_what_they_could_not_use(
     empty = tmp_path / "empty"
     subprocess.run(["git", "init", "--quiet", str(empty)], check=True)
     without_remote = workstation.precedent(empty, "what")
-    assert (without_remote.code, without_remote.out, "has no remote" in without_remote.err) == (0, "", True)
+    assert (without_remote.code, without_remote.out, "has no remote" in without_remote.err) == (2, "", True)
     git(empty, "remote", "add", "origin", str(tmp_path / "octo-org/linkbarn.git"))
     with_remote = workstation.precedent(empty, "what", "--json")
     assert with_remote.code == 0

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("bot", "templates", "tests")
 PUSHING = "    run.memory.commit(_commit_message(event))\n"
 SPEAKING = (
-    "    if facts.is_first:\n        _note_first_run(run)\n"
+    "    if facts.is_first and run.memory.issues:\n        _note_first_run(run)\n"
     '    run.on_stage("say")\n'
     "    settlements = [carry_out(draft, promised.get(draft.key), run) for draft in still_ours(drafts, run)]\n"
 )
