@@ -140,7 +140,7 @@ def test_commands_in_a_clone_answer_as_the_readme_says(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.chdir(newcomer.clone)
-    assert precedent(["what"]) == 0
+    assert precedent(["what"]) == 2
     assert "check that git can reach it" in capsys.readouterr().err
     newcomer.git(home, "config", "--global", "credential.helper", "store")
     (home / ".git-credentials").write_text(f"{remote.scheme}://{remote.netloc}\n", encoding="utf-8")
