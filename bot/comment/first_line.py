@@ -13,11 +13,11 @@ from bot.comment.outcome_text import (
     told_version,
 )
 from bot.domain.answer import Context, Match
+from bot.domain.reason import Reason
 from bot.domain.roles import PARTICIPANT, role_word
 from bot.domain.thread import OutcomeKind
 
 NEAR_SIMILARITY = 0.85
-SAME_ERROR = "same error "
 CUT = "…"
 """Stands for the words of an error that differ."""
 
@@ -42,8 +42,8 @@ def first_line(context: Context, phrases: CommentPhrases) -> str:
     if nearest.state == "closed":
         return _of_ending(nearest, phrases)
     # Whoever pastes an error may be writing about something else, such as the trace below it.
-    is_whole = nearest.why[:1] in (("same text",), ("same title",))
-    has_error = any(reason.startswith(SAME_ERROR) for reason in nearest.why)
+    is_whole = nearest.why[:1] in ((Reason.TEXT,), (Reason.TITLE,))
+    has_error = any(reason.startswith(Reason.ERROR) for reason in nearest.why)
     name = "first_open_error" if has_error and not is_whole else "first_open"
     return phrases.words.say(name, thread=phrases.link_label(nearest.id, nearest.kind))
 

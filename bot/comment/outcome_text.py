@@ -14,6 +14,7 @@ from bot.comment.links import CommentLinks
 from bot.domain.answer import Match, Mention
 from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull
+from bot.domain.reason import Reason
 from bot.domain.thread import GHOST, Kind, OutcomeKind, ThreadId
 from bot.reading.endings.quote import says_something
 from bot.reading.lookalikes import without_quotation_marks
@@ -212,12 +213,11 @@ MAX_REASONS = 4
 MAX_REASON_PARTS = 9
 
 _REASON_TEXTS = {
-    "same error ": "why_error",
-    "same file ": "why_file",
-    "both name ": "why_names",
-    "words in common: ": "why_words",
+    Reason.ERROR: "why_error",
+    Reason.FILE: "why_file",
+    Reason.NAMES: "why_names",
+    Reason.WORDS: "why_words",
 }
-_PHRASE = "both titles say "
 _TWO_NAMES = re.compile(r"(`[^`]{1,400}`) and (`[^`]{1,400}`)")
 
 
@@ -227,10 +227,10 @@ def why(reasons: tuple[str, ...], phrases: CommentPhrases) -> str:
 
 
 def _reason(reason: str, phrases: CommentPhrases) -> str:
-    if reason in ("same text", "same title"):
-        return phrases.words.texts["why_text" if reason == "same text" else "why_title"]
-    if reason.startswith(_PHRASE):
-        return phrases.words.say("why_phrase", what=phrases.quote(reason.removeprefix(_PHRASE)))
+    if reason in (Reason.TEXT, Reason.TITLE):
+        return phrases.words.texts["why_text" if reason == Reason.TEXT else "why_title"]
+    if reason.startswith(Reason.PHRASE):
+        return phrases.words.say("why_phrase", what=phrases.quote(reason.removeprefix(Reason.PHRASE)))
     for beginning, name in _REASON_TEXTS.items():
         if reason.startswith(beginning):
             return phrases.words.say(name, what=_defang_names(reason.removeprefix(beginning), phrases))

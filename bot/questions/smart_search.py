@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from bot.domain.card import Card, CardHit, CardId, MessageHit, ThreadFacts, Worktree, id_order
 from bot.domain.duplicates import duplicate_chain
+from bot.domain.reason import Reason
 from bot.questions.addresses import citation
 from bot.questions.named_files import NamedFile, named_files
 from bot.questions.requests import Cards, Keep, ReadMessages, WorkRequest
@@ -299,7 +300,7 @@ def _reasons(candidate: _Candidate, text: str, now: datetime) -> tuple[str, ...]
     if candidate.files:
         reasons.append(files_reason(candidate.files))
     if words := spellings(text, candidate.terms):
-        reasons.append(f"words in common: {', '.join(words)}")
+        reasons.append(Reason.WORDS + ", ".join(words))
     if recency(candidate.card.updated_at, now) > 1:
         reasons.append(_age_reason(now - candidate.card.updated_at))
     return tuple(reasons[:_MAX_REASONS])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
+from bot.domain.reason import Reason
 from bot.reading.analyzer import FUNCTION_CHARACTERS, matched_part, terms, token_terms, tokens, unspaced_pattern
 from bot.reading.error_lines import (
     COMMON_EXCEPTIONS,
@@ -237,42 +238,41 @@ def reasons(
     """
     lines = [line for line in shared.errors if _says_enough(shared.quoted.get(line, line))]
     errors = [line for line in lines if _is_error(line, text)]
-    found = ["same text"] if is_same else [SAME_TITLE] if titles == SAME_TITLE else []
-    found += [f"same error `{_code_text(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
+    found: list[str] = [Reason.TEXT] if is_same else [Reason.TITLE] if titles == Reason.TITLE else []
+    found += [f"{Reason.ERROR}`{_code_text(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
     if is_same:
         return tuple(found)
     if files := telling_files(path for path in shared.files if not _is_scratch_file(path)):
-        found.append(f"same file `{_code_text(_short_path(files[0]))}`")
+        found.append(f"{Reason.FILE}`{_code_text(_short_path(files[0]))}`")
     others = [line for line in lines if line not in errors]
     candidates = (name for name in dict.fromkeys((*others, *shared.names)) if not _is_everywhere(name))
     names = [name for name in candidates if not _is_contained(name, found)]
     names = [name for name in names if name.removesuffix("s") not in names or not name.endswith("s")]
     if names and len(found) < MAX_REASONS:
-        found.append("both name " + " and ".join(f"`{_code_text(name)}`" for name in names[:2]))
+        found.append(Reason.NAMES + " and ".join(f"`{_code_text(name)}`" for name in names[:2]))
     is_lone = len(found) == len(names) == 1
     shared_words = _shared_words(text, words, theirs, found) if len(found) < MAX_REASONS else []
     if sum(map(_count_words, shared_words)) >= MIN_SHARED_WORDS:
-        phrase = titles.removeprefix(SAME_PHRASE) if titles.startswith(SAME_PHRASE) else ""
+        phrase = titles.removeprefix(Reason.PHRASE) if titles.startswith(Reason.PHRASE) else ""
         others = [word for word in shared_words if not _is_contained(word.strip("`"), [phrase])]
         found += [titles] if len(others) < len(shared_words) else []
-        found += ["words in common: " + ", ".join(others)] if others else []
+        found += [Reason.WORDS + ", ".join(others)] if others else []
     elif is_lone and names[0].lower() not in text.partition("\n")[0].lower():
         return ()
     return tuple(found[:MAX_REASONS])
 
 
-SAME_TITLE, SAME_PHRASE = "same title", "both titles say "
 MIN_PHRASE_WORDS = 3
 
 
 def common_title(one: str, other: str, *, is_same: bool) -> str:
-    """SAME_TITLE, or SAME_PHRASE and the most words in a row that both have, at least three, without the marks between
-    them; else ""."""
+    """The reason that is in the titles: that they are the same, or else the most words in a row that both have, at
+    least three, without the marks between them; "" without one."""
     if is_same:
-        return SAME_TITLE
+        return Reason.TITLE
     ours, theirs = _TITLE_WORD.findall(one), _TITLE_WORD.findall(other.lower())
     at, _, size = SequenceMatcher(None, [word.lower() for word in ours], theirs, autojunk=False).find_longest_match()
-    return SAME_PHRASE + " ".join(ours[at : at + size]) if size >= MIN_PHRASE_WORDS else ""
+    return Reason.PHRASE + " ".join(ours[at : at + size]) if size >= MIN_PHRASE_WORDS else ""
 
 
 def surface_forms(text: str, wanted_terms: Iterable[str], shared_terms: Collection[str] = ()) -> dict[str, str]:

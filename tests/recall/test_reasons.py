@@ -2,9 +2,10 @@
 
 import pytest
 
+from bot.domain.reason import Reason
 from bot.domain.thread import Thread
 from bot.reading.analyzer import terms
-from bot.recall.reasons import SAME_PHRASE, SharedSignals, common_title, opening, reasons, shared_signals, surface_forms
+from bot.recall.reasons import SharedSignals, common_title, opening, reasons, shared_signals, surface_forms
 from tests.recall.samples import thread
 
 
@@ -54,7 +55,7 @@ def test_words_that_stand_together_in_both_titles_are_given_as_they_stand_there(
         "words in common: walrus",
     )
     assert (
-        reasons("in the way", SharedSignals(), dict.fromkeys(terms("in the way"), True), titles=SAME_PHRASE + "in")
+        reasons("in the way", SharedSignals(), dict.fromkeys(terms("in the way"), True), titles=Reason.PHRASE + "in")
         == ()
     )
     assert common_title("The cookie is lost", "A cookie was lost", is_same=False) == ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.domain.post import COMMENT
+from bot.domain.reason import Reason
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import PrecedentError, WorldError
 from bot.github.errors import Gone, app_remedy
@@ -22,8 +23,6 @@ from bot.server.work.policy import COMMENT_EVENT, PROMISE_DELAY, DeliveryGroup, 
 
 EVENT_PROCESSED = "the event was processed"
 HANDLED_TOGETHER = "it was handled together with a later delivery"
-REASON_KINDS = ("same text", "same error", "same file", "both name", "both titles say", "words in common")
-"""How reasons begin (see `bot.recall.similar`); words of issues follow."""
 
 
 @dataclass(slots=True)
@@ -150,9 +149,7 @@ def nearest(spoken: CommentResult) -> tuple[tuple[int, float, str], ...]:
 
 def _kinds(why: Iterable[str]) -> str:
     """The kinds of reasons: words of issues are not stored in the inbox."""
-    return ", ".join(
-        kind for kind in REASON_KINDS if any(f"{reason} ".startswith((f"{kind} ", f"{kind}: ")) for reason in why)
-    )
+    return ", ".join(kind.rstrip(": ") for kind in Reason if any(reason.startswith(kind) for reason in why))
 
 
 def matches(spoken: CommentResult) -> tuple[tuple[int, float], ...]:
