@@ -13,13 +13,9 @@ from bot.comment.outcome_text import (
     told_version,
 )
 from bot.domain.answer import Context, Match
-from bot.domain.reason import Reason
+from bot.domain.reason import Reason, is_near
 from bot.domain.roles import PARTICIPANT, role_word
 from bot.domain.thread import OutcomeKind
-
-NEAR_SIMILARITY = 0.85
-CUT = "…"
-"""Stands for the words of an error that differ."""
 
 MIN_CONFIDENCE = 0.75
 """Confidence in an ending below which the first line does not tell it."""
@@ -37,7 +33,7 @@ _QUOTED_KINDS = {
 def first_line(context: Context, phrases: CommentPhrases) -> str:
     """What the nearest thread says, or that it is still open; "" if it is not near enough or says nothing clear."""
     nearest = max((*context.seen_before, *context.open_now), key=lambda match: match.similarity, default=None)
-    if nearest is None or not _is_near(nearest):
+    if nearest is None or not is_near(nearest.similarity, nearest.why):
         return ""
     if nearest.state == "closed":
         return _of_ending(nearest, phrases)
@@ -46,16 +42,6 @@ def first_line(context: Context, phrases: CommentPhrases) -> str:
     has_error = any(reason.startswith(Reason.ERROR) for reason in nearest.why)
     name = "first_open_error" if has_error and not is_whole else "first_open"
     return phrases.words.say(name, thread=phrases.link_label(nearest.id, nearest.kind))
-
-
-def _is_near(match: Match) -> bool:
-    """Whether both have the same text, title, error or file, or are very similar in all.
-
-    Otherwise "likely" is wrong too often: of 22 first lines on the newest issues of five repositories two readers found
-    11 wrong, and 1 of 11 once issues that only have words, names or parts of an error in common got none.
-    """
-    is_same = any(reason.startswith("same ") and CUT not in reason for reason in match.why)
-    return is_same or match.similarity >= NEAR_SIMILARITY
 
 
 def _of_ending(match: Match, phrases: CommentPhrases) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
+
+NEAR_SIMILARITY = 0.85
+CUT = "…"
+"""Stands for the words of an error that differ."""
 
 
 class Reason(StrEnum):
@@ -15,3 +20,12 @@ class Reason(StrEnum):
     NAMES = "both name "
     PHRASE = "both titles say "
     WORDS = "words in common: "
+
+
+def is_near(similarity: float, why: Iterable[str]) -> bool:
+    """Whether two issues have the same text, title, error or file, or are very similar in all.
+
+    Otherwise "likely" is wrong too often: of 22 first lines on the newest issues of five repositories two readers found
+    11 wrong, and 1 of 11 once issues that only have words, names or parts of an error in common got none.
+    """
+    return similarity >= NEAR_SIMILARITY or any(reason.startswith("same ") and CUT not in reason for reason in why)

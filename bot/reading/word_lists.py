@@ -117,6 +117,11 @@ error errors example expect expected fail failed fails feature file files find f
 happen happens help idea important issue issues kind know last line lines long look looks message new nice old open
 output point possible problem problems program properly question reason related report result right run running
 second set simple sort start sure take test tests time times try trying two version work working works wrong
+arquivo archivo datei erreur erreurs erro erros fallo fehler fehlermeldung fichier problema problème versión versão
+версия ошибка ошибки проблема файл
+不能 代码 使用 出现 发现 复现 失败 如下 如何 实现 异常 成功 截图 执行 报错 提示 描述 支持 效果 文件 方法 无法 显示 步骤
+求助 版本 正常 解决 设置 详细 请问 运行 通过 错误 问题 需要 项目
+エラー 不具合 使用 再現 場合 失敗 問題 方法 発生 確認 表示 문제 발생 방법 사용 실패 에러 오류 확인
 """
 COMMON_WORDS = frozenset(_COMMON_WORDS.split())
 """Words that fill every tracker: searchable, but not used as keywords."""

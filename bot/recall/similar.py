@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from bot.domain.answer import Match
 from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.duplicates import duplicate_chain
+from bot.domain.reason import is_near
 from bot.domain.thread import Thread, ThreadId
 from bot.index.protocol import Query
 from bot.ranking import order
@@ -288,7 +289,7 @@ def judge_candidates(
 ) -> list[SimilarThread]:
     """Read the most similar candidates of each state and judge their confidence, the surest first.
 
-    Leaves out candidates without a text.
+    Leaves out candidates without a text and, next to a copy of the question, what is only somewhat like it.
     """
     is_read = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_READ)
     fit = (c for c in ranking.candidates if not is_same_day(thread, c.entry))
@@ -320,7 +321,7 @@ def judge_candidates(
         is_known &= has_whole_error(comparison.shared, ranking.holders.lines)
         known = ranking.judge(candidate, found, SAME_ERROR_SIMILARITY if is_known else 0.0)
         judged.append(SimilarThread(known, shown, why, comparison.is_same))
-    return sorted(_with_equal_copies(judged), key=_listing_key)
+    return sorted(_beside_copies(_with_equal_copies(judged)), key=_listing_key)
 
 
 def _with_equal_copies(judged: Sequence[SimilarThread]) -> list[SimilarThread]:
@@ -336,6 +337,12 @@ def _with_equal_copies(judged: Sequence[SimilarThread]) -> list[SimilarThread]:
         else one
         for one in judged
     ]
+
+
+def _beside_copies(judged: Sequence[SimilarThread]) -> Sequence[SimilarThread]:
+    """The same threads; if one is a copy of the question, only those nearly as similar, as others add nothing to it."""
+    near = [one for one in judged if is_near(one.candidate.similarity, one.why)]
+    return near if any(one.is_copy for one in near) else judged
 
 
 def _listing_key(similar: SimilarThread) -> tuple[float, float, bool, datetime, SimilarityKey]:

@@ -133,6 +133,13 @@ def test_a_quote_does_not_repeat_that_a_thread_is_closed() -> None:
         assert item_of(closed_match(quoted_outcome(OutcomeKind.UNKNOWN, f"{sentence} It works.")))["quote"], sentence
 
 
+def test_a_quote_does_not_repeat_that_nobody_answered() -> None:
+    for sentence in ("No response for months, closing.", "这个问题长期没有讨论，这里先做关闭处理了"):
+        assert item_of(closed_match(quoted_outcome(OutcomeKind.STALE, sentence)))["quote"] == "", sentence
+    assert item_of(closed_match(quoted_outcome(OutcomeKind.STALE, "Gone with the new engine.")))["quote"]
+    assert item_of(closed_match(quoted_outcome(OutcomeKind.FIXED, "The inactive tab has focus again.")))["quote"]
+
+
 def test_a_turn_that_was_cut_within_its_code_does_not_swallow_the_next_turn() -> None:
     cut = turn("octocat", day(4, 20), "```\nlog...")
     turns = (cut, turn("monalisa", day(5, 3), "Ask @hubot of #5.", "MEMBER"))

@@ -231,6 +231,13 @@ def test_unspecific_words_are_shown_only_if_they_are_code() -> None:
     assert shared_of(newer, older).names == ("read_path",)
 
 
+def test_words_of_every_report_are_no_reason_in_any_language() -> None:
+    texts = ("报错 podspec", "エラー podspec", "ошибка podspec", "오류 podspec", "erreur podspec")
+    for text in texts:
+        newer, older = thread(2, text), thread(1, text)
+        assert reasons(text_of(newer), shared_of(newer, older), dict.fromkeys(terms(text), True)) == (), text
+
+
 def test_the_same_text_is_a_reason_without_its_words() -> None:
     text = "error: relay 7 closed the channel; see read_session"
     newer, older = thread(2, body=text), thread(1, body=text)

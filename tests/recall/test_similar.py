@@ -75,7 +75,8 @@ def test_a_thread_that_is_not_similar_is_not_shown(remember: Remember) -> None:
 
 def test_every_match_reaches_the_floor_and_better_ones_come_first(remember: Remember) -> None:
     near = closed(2, "Login fails", "The session cookie is refused after the upgrade, behind the proxy.")
-    memory = remember(closed(1, TITLE, BODY), near, *FILLER)
+    alike = closed(1, TITLE, "The session cookie is refused behind the proxy.")
+    memory = remember(alike, near, *FILLER)
     matches, _ = ask(memory, limits=EVERYTHING)
     assert [match.id for match in matches][:2] == [1, 2]
     assert all(a.similarity >= b.similarity for a, b in pairwise(matches))
@@ -105,6 +106,12 @@ def test_among_copies_one_with_an_ending_comes_before_an_older_open_one(remember
     seen, still_open = ask(memory)
     assert seen[0].similarity == still_open[0].similarity
     assert find_similar(thread(500, TITLE, BODY), memory, None, (), LIMITS).nearest[0].id == 6
+
+
+def test_next_to_a_copy_nothing_is_shown_that_is_only_somewhat_alike(remember: Remember) -> None:
+    somewhat = closed(5, "Login fails", "The session cookie is refused after the upgrade, behind the proxy.", days=4)
+    assert ids(ask(remember(somewhat, *FILLER))) == [[5], []]
+    assert ids(ask(remember(somewhat, thread(6, TITLE, BODY, days=3), *FILLER))) == [[], [6]]
 
 
 UMBRELLA = "All requests that wait:\n\n" + "\n".join(f"- #{number} something" for number in range(2, 12))

@@ -91,6 +91,11 @@ def says_something(quote: str, told: tuple[str, ...] = ()) -> bool:
     return bool(rest.strip()) and not (has_phrase("bare_closing", rest) or has_phrase("only_done", rest))
 
 
+def is_about_silence(quote: str) -> bool:
+    """Whether a quote says that nobody answered for a long time."""
+    return has_phrase("inactive", quote)
+
+
 def _is_told(reference: str, told: tuple[str, ...]) -> bool:
     name = reference.rpartition("/")[2].lstrip("#").lower()
     return any(name == known.lstrip("#") or (len(name) >= _MIN_SHA_CHARS and known.startswith(name)) for known in told)
