@@ -30,7 +30,6 @@ def fingerprint(context: Context) -> str:
         [_mention_facts(m) for m in (*context.mentioned, *context.also_mentioned)],
         [_match_facts(m) for m in (*context.seen_before, *context.open_now)],
         [(page.title, page.url, page.excerpt) for page in context.pages],
-        context.elsewhere,
         *([("pulls", list(map(_pull_facts, context.pulls)))] if context.pulls else []),
         *([("organisation", list(map(_other_facts, context.organisation)))] if context.organisation else []),
     )

@@ -246,7 +246,6 @@ def as_xml(context: Context, history: str = "") -> str:
         return ""
     sections = (
         ("mentioned", [_mention_xml(mention) for mention in (*context.mentioned, *context.also_mentioned)]),
-        ("mentioned-elsewhere", [element("reference", name) for name in context.elsewhere]),
         ("seen-before", [_match_xml(match) for match in context.seen_before]),
         ("open-now", [_match_xml(match) for match in context.open_now]),
         ("open-pulls", [_pull_xml(pull) for pull in context.pulls]),
@@ -262,7 +261,6 @@ def as_markdown(context: Context, history: str = "") -> str:
         return ""
     sections = (
         ("Mentioned here", [_hit_markdown(mention) for mention in (*context.mentioned, *context.also_mentioned)]),
-        ("Mentioned here, in other repositories", [fence_text("references", "\n".join(context.elsewhere))]),
         ("Seen before", [_hit_markdown(match) for match in context.seen_before]),
         ("Open now", [_hit_markdown(match) for match in context.open_now]),
         ("Open pull requests", [_pull_markdown(pull) for pull in context.pulls]),

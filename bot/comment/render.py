@@ -153,7 +153,7 @@ class Renderer:
         ``searched`` is the number of issues searched, 0 to leave it out. Ages are counted to ``now``: pass the time of
         the question rather than of the run, so that a repeated run gives the same bytes.
         """
-        points_at_some = context.mentioned or context.also_mentioned or context.elsewhere
+        points_at_some = context.mentioned or context.also_mentioned
         name = "context.md.j2" if points_at_some else "troubleshooting.md.j2"
         frame = {"marker": marker(self._instance), "asked": ""}
         return self._render(name, _without_thread(context, thread_id), now, searched, frame)
@@ -209,7 +209,6 @@ class Renderer:
 
 
 _TRIM_ORDER = (
-    "elsewhere",
     "also_mentioned",
     "pages",
     "organisation",

@@ -41,7 +41,6 @@ MIN_TURN_CHARS = 150
 _QUOTE_PREFIX = "  > "
 _COMMENT_FRAGMENT = re.compile(r"#(?:issue|discussion)comment-(\d{1,20})", re.ASCII)
 MAX_DECISIONS = 5
-MAX_EXTERNAL_REFS = 5
 MAX_ORGANISATION_HITS = 2
 
 Item = dict[str, object]
@@ -55,7 +54,6 @@ def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) 
         "first_line": first,
         "mentioned": [_mention(mention, phrases) for mention in context.mentioned],
         "also_mentioned": [_in_brief(mention, phrases) for mention in context.also_mentioned],
-        "elsewhere": _elsewhere(context.elsewhere, words),
         "seen_before": [_seen_before(match, phrases, first) for match in context.seen_before],
         "open_now": [_open_now(match, phrases) for match in context.open_now],
         "organisation": [_organisation_match(other, phrases) for other in context.organisation[:MAX_ORGANISATION_HITS]],
@@ -68,13 +66,6 @@ def _titles(context: Context) -> Mapping[ThreadId, str]:
         *context.mentioned, *context.also_mentioned, *context.seen_before, *context.open_now,
     )  # fmt: skip
     return {hit.id: hit.title for hit in hits if hit.title}
-
-
-def _elsewhere(names: tuple[str, ...], words: Words) -> list[str]:
-    """Threads of other repositories as code, where GitHub sees no reference."""
-    shown = [code for name in names[:MAX_EXTERNAL_REFS] if (code := code_span(name, EXTERNAL_REF_CHARS))]
-    left = len(names) - MAX_EXTERNAL_REFS
-    return [*shown, words.say("more", count=words.number(left))] if left > 0 else shown
 
 
 def _mention(mention: Mention, phrases: CommentPhrases) -> Item:

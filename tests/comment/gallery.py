@@ -235,8 +235,7 @@ GALLERY: dict[str, GalleryComment] = {
         "The decision in an issue whose duplicate the text mentions.", Context(mentioned=(STORE,))
     ),
     "pull-requests": GalleryComment(
-        "Mentioned pull requests, and threads in other repositories, which do not get a backlink.",
-        Context(mentioned=PULLS, elsewhere=("octo-org/linkbarn-ios#5", "octocat/hello-world#12")),
+        "Mentioned pull requests, which do not get a backlink.", Context(mentioned=PULLS)
     ),
     "organisation": GalleryComment(
         "A fix and a workaround in other repositories, on a [server](self-hosting.md) that searches them.",

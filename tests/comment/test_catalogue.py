@@ -71,7 +71,7 @@ CONTEXTS = [
     Context(open_now=(replace(OPEN, why=("same text",)), OPEN)),
     Context(
         mentioned=EVERY_MENTION, also_mentioned=(Mention(9, missing="no record of this issue"),),
-        seen_before=EVERY_ENDING, open_now=EVERY_AGE, elsewhere=("octo/other#5",) * 9,
+        seen_before=EVERY_ENDING, open_now=EVERY_AGE,
         pages=(PageHit("\u3164", "\u3164", "", 0.7),),
     ),
 ]  # fmt: skip

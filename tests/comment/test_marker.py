@@ -46,7 +46,6 @@ def test_every_fact_changes_the_fingerprint() -> None:
         replace(CONTEXT, seen_before=CONTEXT.open_now, open_now=CONTEXT.seen_before),
         replace(CONTEXT, seen_before=(replace(MATCH, why=("same file",)),)),
         replace(CONTEXT, pages=(replace(PAGE, excerpt="Stop it."),)),
-        replace(CONTEXT, elsewhere=("octo/other#5",)),
         replace(CONTEXT, mentioned=(replace(MENTION, merged_at=AT),)),
         replace(CONTEXT, mentioned=(replace(MENTION, draft=True),)),
         replace(CONTEXT, mentioned=(replace(MENTION, chain=(7,)),)),

@@ -86,7 +86,7 @@ def test_instructions_appear_only_in_quotations_and_after_the_notice_that_they_a
     assert root[0].tag == "notice"
     assert root[0].text == DATA_NOTICE
     quoting = {element.tag for element in root.iter() if element.text and CANARY in element.text}
-    assert quoting == {"title", "outcome", "summary", "decision", "file", "turn", "why", "excerpt", "reference"}
+    assert quoting == {"title", "outcome", "summary", "decision", "file", "turn", "why", "excerpt"}
 
 
 def test_no_text_can_end_its_own_quotation() -> None:
