@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bot.comment.clean_text import account, visible_text
@@ -97,7 +97,7 @@ def _wrong_list(name: str, text: str) -> str:
 def _unsafe(name: str, text: str) -> str:
     if _GITHUB_KEYWORD.match(text):
         return "GitHub might act on these words as if a person had said them; use other words"
-    plain = _BOLD.sub(r"\1", text) if name.startswith("ended_") else text
+    plain = unbold(name, text)
     for sample in filter(None, _SAMPLES) if name == "label" else _SAMPLES:  # a label is never empty
         # a day at the start of a line ("3. Mai") is escaped
         line = f"{'x ' if name == 'day' else ''}{PLACEHOLDER.sub(sample, plain)}"
@@ -106,6 +106,11 @@ def _unsafe(name: str, text: str) -> str:
                 if kind != "phrase":
                     return f"{format_value(what)} {_MEANINGS.get(kind, 'has a meaning in Markdown')}; use plain words"
     return ""
+
+
+def unbold(name: str, text: str) -> str:
+    """The text of this name without asterisks; only texts about endings may have some."""
+    return _BOLD.sub(r"\1", text) if name.startswith("ended_") else text
 
 
 def _suggest(name: str, choices: Mapping[str, object], what: str) -> str:
@@ -172,6 +177,10 @@ class Words:
     def say(self, name: str, **values: str) -> str:
         """The text of this name, filled with ``values``. Raises KeyError for an unknown name or a missing value."""
         return PLACEHOLDER.sub(lambda match: values[match[1]], self.texts[name])
+
+    def without_bold(self) -> Words:
+        """The same words without emphasis on an ending."""
+        return replace(self, texts={name: unbold(name, text) for name, text in self.texts.items()})
 
     def join(self, parts: Iterable[str]) -> str:
         """The parts that are not empty, as a list in one line."""

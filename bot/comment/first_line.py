@@ -13,7 +13,7 @@ from bot.comment.outcome_text import (
     told_version,
 )
 from bot.domain.answer import Context, Match
-from bot.domain.reason import Reason, is_near
+from bot.domain.reason import NEAR_SIMILARITY, Reason, is_near
 from bot.domain.roles import PARTICIPANT, role_word
 from bot.domain.thread import OutcomeKind
 
@@ -40,6 +40,8 @@ def first_line(context: Context, phrases: CommentPhrases) -> str:
     # Whoever pastes an error may be writing about something else, such as the trace below it.
     is_whole = nearest.why[:1] in ((Reason.TEXT,), (Reason.TITLE,))
     has_error = any(reason.startswith(Reason.ERROR) for reason in nearest.why)
+    if has_error and not is_whole and nearest.similarity < NEAR_SIMILARITY:
+        return ""
     name = "first_open_error" if has_error and not is_whole else "first_open"
     return phrases.words.say(name, thread=phrases.link_label(nearest.id, nearest.kind))
 

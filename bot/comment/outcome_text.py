@@ -14,7 +14,7 @@ from bot.comment.links import CommentLinks
 from bot.domain.answer import Match, Mention
 from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull
-from bot.domain.reason import Reason
+from bot.domain.reason import Reason, is_near
 from bot.domain.thread import GHOST, Kind, OutcomeKind, ThreadId
 from bot.reading.endings.quote import is_about_silence, says_something
 from bot.reading.lookalikes import without_quotation_marks
@@ -34,7 +34,12 @@ _EXTERNAL_REF = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-
 
 
 def ending(hit: Hit, phrases: CommentPhrases) -> str:
-    """How the thread ended, when and by whom, or since when it has been open."""
+    """How the thread ended, when and by whom, or since when it has been open.
+
+    Next to an issue that is only somewhat like the new one, a bold "declined" would read as an answer to the new one.
+    """
+    if isinstance(hit, Match) and not is_near(hit.similarity, hit.why):
+        phrases = replace(phrases, words=phrases.words.without_bold())
     if hit.state != "closed":
         return reopening(hit, phrases) or _still_open(hit, phrases)
     what = (

@@ -118,9 +118,9 @@ def _rank_candidates(
 
 def _listed(judged: Sequence[SimilarThread], limits: SimilarSettings) -> Sequence[SimilarThread]:
     """Those that a comment would list, if they are similar enough."""
-    similar = [match for match in judged if match.why]
-    closed = [match for match in similar if match.thread.is_closed][: limits.max]
-    still_open = [match for match in similar if not match.thread.is_closed][: limits.open]
+    worth_showing = [match for match in judged if match.is_worth_showing]
+    closed = [match for match in worth_showing if match.thread.is_closed][: limits.max]
+    still_open = [match for match in worth_showing if not match.thread.is_closed][: limits.open]
     return (*closed, *still_open)
 
 

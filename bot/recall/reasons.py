@@ -36,10 +36,15 @@ _MACHINE_TEXT = re.compile(
     r"|(?<![\w/\\])(?:[A-Za-z]:)?[\w.@+~-]{0,80}(?:[/\\][\w.@+~-]{1,80}){2,40}(?::\d+)*"
     r"|(?<![\w.-])[\w-]{1,80}(?:\.[A-Za-z]{1,4}(?::\d+)+|:\d+:\d+)"
     r"|\b[\w.-]{1,40}@[\w.-]{1,80}"
-    r"|\[(?:[fb]g\d{1,3},\d{1,3},\d{1,3};|\d{1,3}(?:;\d{1,3}){0,4}m)",
+    r"|\[(?:[fb]g\d{1,3},\d{1,3},\d{1,3};|\d{1,3}(?:;\d{1,3}){0,4}m)"
+    r"|\b(?i:maximum call stack size exceeded|(?:heap |ran )?out of memory|index out of (?:bounds|range)"
+    r"|undefined is not an? \w{1,10}|cannot read propert(?:y|ies) of (?:undefined|null)|no such file or directory"
+    r"|object reference not set to an instance of an object|connection (?:refused|reset by peer)|permission denied"
+    r"|segmentation fault|division by zero)\b",
     re.ASCII,
 )
-"""Panics, paths, positions in files, prompts, e-mail addresses, and the codes for colours in a terminal."""
+"""Panics, paths, positions in files, prompts, e-mail addresses, codes for colours in a terminal, and the messages of
+runtimes, which any program may end with."""
 
 
 def strip_machine_output(text: str) -> str:
@@ -270,7 +275,7 @@ def common_title(one: str, other: str, *, is_same: bool) -> str:
     least three, without the marks between them; "" without one."""
     if is_same:
         return Reason.TITLE
-    ours, theirs = _TITLE_WORD.findall(one), _TITLE_WORD.findall(other.lower())
+    ours, theirs = (_TITLE_WORD.findall(strip_machine_output(title)) for title in (one, other.lower()))
     at, _, size = SequenceMatcher(None, [word.lower() for word in ours], theirs, autojunk=False).find_longest_match()
     return Reason.PHRASE + " ".join(ours[at : at + size]) if size >= MIN_PHRASE_WORDS else ""
 

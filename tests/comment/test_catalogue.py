@@ -69,6 +69,7 @@ CONTEXTS = [
         for version in ("", "1.0", "3.0")
     ),
     Context(open_now=(replace(OPEN, why=("same text",)), OPEN)),
+    Context(open_now=(replace(OPEN, why=("same error `E1: a`",), similarity=0.9), OPEN)),
     Context(
         mentioned=EVERY_MENTION, also_mentioned=(Mention(9, missing="no record of this issue"),),
         seen_before=EVERY_ENDING, open_now=EVERY_AGE,

@@ -133,6 +133,13 @@ def test_a_quote_does_not_repeat_that_a_thread_is_closed() -> None:
         assert item_of(closed_match(quoted_outcome(OutcomeKind.UNKNOWN, f"{sentence} It works.")))["quote"], sentence
 
 
+def test_an_ending_is_bold_only_if_the_issue_is_nearly_the_same() -> None:
+    is_bold = {("same error `E42`",): True, ("same error `E42 … lost`",): False, ("words in common: a, b",): False}
+    for why, expected in is_bold.items():
+        (ending,) = item_of(closed_match(FIXED, why=why, similarity=0.8))["facts"]
+        assert ("**" in ending, "fixed" in ending) == (expected, True), why
+
+
 def test_a_quote_does_not_repeat_that_nobody_answered() -> None:
     for sentence in ("No response for months, closing.", "这个问题长期没有讨论，这里先做关闭处理了"):
         assert item_of(closed_match(quoted_outcome(OutcomeKind.STALE, sentence)))["quote"] == "", sentence

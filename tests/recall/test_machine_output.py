@@ -43,6 +43,11 @@ def test_positions_without_a_file_and_the_codes_for_colours_are_left_out() -> No
     ]
 
 
+def test_messages_that_any_program_may_end_with_are_left_out() -> None:
+    text = "RangeError: Maximum call stack size exceeded in the relay; cannot read property of undefined"
+    assert strip_machine_output(text).split() == ["RangeError:", "in", "the", "relay;"]
+
+
 def test_prose_and_code_stay() -> None:
     text = "An and/or of `relay::close()`, see read_session in auth/cookie.py\n1. first\n2 more"
     assert strip_machine_output(text) == text

@@ -108,6 +108,19 @@ def test_among_copies_one_with_an_ending_comes_before_an_older_open_one(remember
     assert find_similar(thread(500, TITLE, BODY), memory, None, (), LIMITS).nearest[0].id == 6
 
 
+def test_an_issue_that_nobody_answered_is_shown_only_if_it_is_the_same(remember: Remember) -> None:
+    somewhat = "The session cookie is refused after the upgrade, behind the proxy."
+    for text, is_shown in (
+        ("No response for months, closing.", False),
+        ("Obsolete since the new proxy, closing.", True),
+    ):
+        word = message(text, 3.5, "hubot", "MEMBER")
+        silent = closed(3, "Login fails", somewhat, comments=(word,))
+        assert ids(ask(remember(silent, *FILLER))) == [[3] if is_shown else [], []], text
+        same = closed(3, TITLE, BODY, comments=(word,))
+        assert ids(ask(remember(same, *FILLER))) == [[3], []], text
+
+
 def test_next_to_a_copy_nothing_is_shown_that_is_only_somewhat_alike(remember: Remember) -> None:
     somewhat = closed(5, "Login fails", "The session cookie is refused after the upgrade, behind the proxy.", days=4)
     assert ids(ask(remember(somewhat, *FILLER))) == [[5], []]
