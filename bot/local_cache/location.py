@@ -56,7 +56,7 @@ def _open_store(options: MemoryOptions, store: Path) -> LocalMemory:
 
         cards = fill_from_store(store, cache / CACHE_FILE, lambda: _store_stamp(manifest), options.progress)
     top = find_top(options.folder)
-    return LocalMemory(cards, options.repo or cards.fact("repo"), "", top, cards.fact("notes"), "", cache, store)
+    return LocalMemory(cards, options.repo or cards.fact("repo"), "", top, cache=cache, store=store)
 
 
 def _with_settings(memory: LocalMemory) -> LocalMemory:
@@ -99,8 +99,7 @@ def _open_repository(options: MemoryOptions) -> LocalMemory:
         missing = note or f"the memory of {remote.url} was never fetched here: leave out --offline once"
         remote_hint = "" if remote.name in ("", "origin") else f"; this checkout uses the remote {remote.name}"
         return no_memory(f"{missing}{remote_hint}", top)
-    notes = "\n".join(filter(None, (note, cards.fact("notes"))))
-    return LocalMemory(cards, remote.repo, remote.home, top, notes, "", cache, is_of_checkout=not options.repo)
+    return LocalMemory(cards, remote.repo, remote.home, top, note, cache=cache, is_of_checkout=not options.repo)
 
 
 def _existing_cache(path: Path, stamp: str = "") -> LocalCache | None:

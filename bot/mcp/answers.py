@@ -93,12 +93,11 @@ def _search_organisation(tools: ToolContext, request: WordSearch) -> ToolAnswer:
 
     if not tools.organisation:
         raise UserError("no other repositories are set up here: set PRECEDENT_ORG to the folder of `precedent org`")
-    items, notes, sources = search_folder(Path(tools.organisation).absolute(), request, now())
-    hits = rows_of(ORGANISATION_FIELDS, items, agents=True)
-    data = _data(
-        _NO_HITS | {"hits": hits}, found=bool(hits), searched=sum(one.threads for one in sources.sources), notes=notes
-    )
-    return _listed(request, data, hits, sources.search_scope)
+    result = search_folder(Path(tools.organisation).absolute(), request, now())
+    hits = result.rows(agents=True)
+    fields = _NO_HITS | {"hits": hits, "searched_messages": result.messages}
+    data = _data(fields, found=bool(hits), searched=result.threads, notes=result.notes)
+    return _listed(request, data, hits, result.search_scope)
 
 
 def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:

@@ -261,7 +261,7 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     own, for a problem that this repository does not know. Read a hit of this repository whole with get_conversation."""
     is_of_organisation = kind == "organisation"
     if is_of_organisation and expand:
-        raise UserError("expand: the index of an organisation has no links: leave it out")
+        raise UserError("expand is for a search in this repository: leave it out")
     labels, card_kind = frozenset(filter(None, [label.strip()])), "all" if is_of_organisation else kind
     filters = SearchFilter(state, card_kind, labels, since=moment_or_none(since, now()))
     parsed = search_query(query, now())

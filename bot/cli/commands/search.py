@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,7 +117,7 @@ def run_search(args: SearchArguments) -> object:
 
         if wrong := [name for name in _SINGLE_MEMORY_OPTIONS if getattr(args, name)]:
             raise UserError(f"--{wrong[0].replace('_', '-')} is for a search in one repository: leave it or --org out")
-        return search_many(args, args.org, request)
+        return search_many(args, args.org, request, partial(_message_reader, args, query))
     if request.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # other searches do not need it
 
