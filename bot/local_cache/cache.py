@@ -50,7 +50,7 @@ class LocalCache:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self.hidden = HiddenPeople()
-        self.common_counts: Mapping[str, TermCounts] = {}
+        self.common_statistics: Mapping[str, TermStatistics] = {}
         """Those of all memories that are searched together, by tables, so that their scores compare; else empty."""
 
     @property
@@ -133,16 +133,16 @@ class LocalCache:
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
         return self._ranker(dict.fromkeys(terms, 1.0), _THREAD_TABLES).rarity
 
-    def counts(self, terms: Iterable[str]) -> dict[str, TermCounts]:
+    def statistics(self, terms: Iterable[str]) -> dict[str, TermStatistics]:
         """Return how many threads, and how many messages, have each of these terms, by tables."""
         weights = dict.fromkeys(terms, 1.0)
         return {
-            tables.segments: Ranker(self._database, weights, tables).counts
+            tables.segments: Ranker(self._database, weights, tables).statistics
             for tables in (_THREAD_TABLES, _MESSAGE_TABLES)
         }
 
     def _ranker(self, weights: Mapping[str, float], tables: RankedTables) -> Ranker:
-        return Ranker(self._database, weights, tables, self.common_counts.get(tables.segments))
+        return Ranker(self._database, weights, tables, self.common_statistics.get(tables.segments))
 
     def threads_with(self, keep: Callable[[MessageHit], bool]) -> set[CardId]:
         deleted = {segment.number: segment.deleted for segment in _segments(self._database, _MESSAGE_TABLES)}
@@ -284,19 +284,19 @@ class CachedSegment(NamedTuple):
     deleted: frozenset[int]
 
 
-class TermCounts(NamedTuple):
+class TermStatistics(NamedTuple):
     """The number of documents in an index, and how many of them have a term in a field (letter, term)."""
 
     total: int
     frequencies: Mapping[tuple[str, str], int]
 
 
-def sum_counts(counts: Sequence[TermCounts]) -> TermCounts:
-    """The counts of several indexes together."""
+def sum_statistics(statistics: Sequence[TermStatistics]) -> TermStatistics:
+    """Those of several indexes together."""
     frequencies = Counter[tuple[str, str]]()
-    for each in counts:
+    for each in statistics:
         frequencies.update(each.frequencies)
-    return TermCounts(sum(each.total for each in counts), frequencies)
+    return TermStatistics(sum(each.total for each in statistics), frequencies)
 
 
 class TermMatches(NamedTuple):
@@ -314,7 +314,7 @@ class TermMatches(NamedTuple):
 class Ranker:
     """Scores all documents that share a term with a query. The scores equal those of the index, without NumPy.
 
-    ``counts`` say how rare the terms are; by default those of this index.
+    ``statistics`` say how rare the terms are; by default those of this index.
     """
 
     def __init__(
@@ -322,7 +322,7 @@ class Ranker:
         database: sqlite3.Connection,
         weights: Mapping[str, float],
         tables: RankedTables,
-        counts: TermCounts | None = None,
+        statistics: TermStatistics | None = None,
     ) -> None:
         self._database = database
         self._lists = f"SELECT segment, list FROM {tables.postings} WHERE key = ?"  # noqa: S608 - ours
@@ -333,7 +333,7 @@ class Ranker:
             if (match := self._match(letter, term, importance * weight))
         ]  # fmt: skip
         total = sum(segment.length - len(segment.deleted) for segment in self.segments)
-        self.counts = counts or TermCounts(total, {(m.letter, m.term): m.frequency for m in self._matches})
+        self.statistics = statistics or TermStatistics(total, {(m.letter, m.term): m.frequency for m in self._matches})
         self._gains = {(match.letter, match.term): self._gains_of(match) for match in self._matches}
         self._scores: dict[int, float] = {}
         self._term_bits: dict[int, int] = {}  # a bit for each term in the document
@@ -390,8 +390,8 @@ class Ranker:
 
     def _gains_of(self, match: TermMatches) -> list[float]:
         """What each level of a term adds to a score."""
-        frequency = self.counts.frequencies[match.letter, match.term]
-        full = match.weight * smoothed_idf(frequency, self.counts.total) * (K1 + 1)
+        frequency = self.statistics.frequencies[match.letter, match.term]
+        full = match.weight * smoothed_idf(frequency, self.statistics.total) * (K1 + 1)
         return [full * level for level in LEVELS]
 
     def _score(self) -> None:
@@ -406,7 +406,7 @@ class Ranker:
 
     def _rarity(self) -> dict[str, float]:
         """The weight of each term by how many titles and texts have it."""
-        total, frequencies = self.counts
+        total, frequencies = self.statistics
         return {term: idf(frequencies.get((_TEXT_LETTER, term), 0), total) for term, _ in self._terms}
 
 

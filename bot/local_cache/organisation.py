@@ -17,7 +17,7 @@ from bot.domain.ages import days_ago
 from bot.domain.card import CardHit
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.files import on_disk, read_regular, replace
-from bot.local_cache.cache import sum_counts
+from bot.local_cache.cache import sum_statistics
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions, ProgressBar, no_progress
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
@@ -254,11 +254,12 @@ def search_folder(
     with ExitStack() as stack:
         memories, notes = _open_all(sources, stack)
         words = terms(request.parsed_query.words)
-        counts = [memory.local_cache.counts(words) for memory in memories.values()]
+        statistics = [memory.local_cache.statistics(words) for memory in memories.values()]
+        common = {tables: sum_statistics([each[tables] for each in statistics]) for tables in (statistics or [{}])[0]}
         found: list[FoundElsewhere] = []
         for name, memory in memories.items():
             cards = memory.local_cache
-            cards.common_counts = {tables: sum_counts([each[tables] for each in counts]) for tables in counts[0]}
+            cards.common_statistics = common
             hits = search_memory(request, cards, reader(memory))
             items = (seen_from_outside(item, name, memory.home) for item in hit_items(hits, request.words, memory.home))
             found += (FoundElsewhere(hit, item, memory.home) for hit, item in zip(hits.hits, items, strict=True))

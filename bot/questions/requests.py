@@ -67,8 +67,8 @@ class WordSearch(NamedTuple):
     ``session``, both if it is ``all``.
 
     ``words`` is the text as typed, ``query`` its parsed form (None: just words). ``expand`` adds the threads one link
-    away. ``logs`` are transcripts in addition to those in the settings. ``is_of_organisation``: search the index of
-    many repositories.
+    away. ``logs`` are transcripts in addition to those in the settings. ``is_of_organisation``: search many
+    repositories.
     """
 
     words: str
