@@ -22,8 +22,7 @@ from bot.domain.card import SessionOutline, SessionPassage
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as sync_module
-from bot.local_cache.session_excerpts import MAX_EXCERPT, excerpt
-from bot.local_cache.session_index import SessionIndex
+from bot.local_cache.session_index import MAX_EXCERPT, SessionIndex, excerpt
 from bot.reading.analyzer import terms
 from bot.sources.sessions.files import find_sessions
 from tests.reading.linear_time import assert_linear_time
@@ -392,8 +391,7 @@ def test_a_session_in_several_files_is_put_in_order_of_time(log_folder: LogFolde
 
 def test_a_long_message_is_cut_to_the_part_with_the_words() -> None:
     text = "padding " * 200 + "the rare quagmire of retries " + "padding " * 200
-    weights = dict.fromkeys(terms("quagmire retries"), 1.0)
-    shortened = excerpt(text, "", weights)
+    shortened = excerpt(text, "", terms("quagmire retries"))
     assert len(shortened) <= MAX_EXCERPT
     assert "rare quagmire of retries" in shortened
     assert shortened[0] == shortened[-1] == "…"
@@ -407,14 +405,14 @@ def test_a_long_message_is_cut_to_the_part_with_the_words() -> None:
     st.lists(st.sampled_from(["word", "widget", "认证"]), max_size=3),
 )
 def test_an_excerpt_is_never_longer_than_the_limit(text: str, files: list[str], query_words: list[str]) -> None:
-    weights = {term: 1.0 for word in query_words for term in terms(word)}
+    query_terms = {term for word in query_words for term in terms(word)}
     for words in (text, f"{text} word {text} widget", "x" * 400 + text * 3 + "认证"):
-        assert len(excerpt(words, "\n".join(files), weights)) <= MAX_EXCERPT
+        assert len(excerpt(words, "\n".join(files), query_terms)) <= MAX_EXCERPT
 
 
 def test_an_excerpt_of_a_long_text_takes_linear_time() -> None:
     def read(text: str) -> None:
-        assert "word widget" in excerpt(text, "", {"word": 1.0, "widget": 2.0})
+        assert "word widget" in excerpt(text, "", ["word", "widget"])
 
     assert_linear_time(read, "word widget ")
 
