@@ -49,7 +49,7 @@ def also_at_work(request: WorkRequest, memory: LocalMemory) -> SessionAnswer[Ses
     """Find what sessions say about the words, as for any search; without words, the sessions on the branch of the
     checkout, or on the issues that its name and its commits name, in a search each with its newest message. No session
     is about files."""
-    by_words = WordSearch(request.words, request.choice, request.limit, query=request.query)
+    by_words = WordSearch(request.words, request.limit, query=request.query)
     if request.words.strip():
         return also_in_sessions(by_words, memory)
     subjects = _subjects_of(request.worktree)

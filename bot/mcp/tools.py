@@ -46,14 +46,13 @@ from bot.questions.requests import (
     DraftRequest,
     Issue,
     IssueRequest,
-    SearchFilter,
     ThreadRequest,
     WordSearch,
     WorkRequest,
     parse_issue,
 )
 from bot.questions.views import WORK_SECTIONS
-from bot.reading.search_query import AGE_PATTERN, moment_of, search_query
+from bot.reading.search_query import AGE_PATTERN, given_filters, moment_of, search_query
 
 INSTRUCTIONS = (
     "The memory of this repository: its issues, pull requests, pages and agent sessions, how they ended and what was "
@@ -262,10 +261,10 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     is_of_organisation = kind == "organisation"
     if is_of_organisation and expand:
         raise UserError("expand is for a search in this repository: leave it out")
-    labels, card_kind = frozenset(filter(None, [label.strip()])), "all" if is_of_organisation else kind
-    filters = SearchFilter(state, card_kind, labels, since=moment_or_none(since, now()))
-    parsed = search_query(query, now())
-    return WordSearch(query, filters, limit, expand, query=parsed, is_of_organisation=is_of_organisation)
+    labels, card_kind = filter(None, [label.strip()]), "all" if is_of_organisation else kind
+    filters = given_filters(state, card_kind, labels, changed_since=moment_or_none(since, now()))
+    parsed = search_query(query, now(), given=filters)
+    return WordSearch(query, limit, expand, query=parsed, is_of_organisation=is_of_organisation)
 
 
 def get_conversation(

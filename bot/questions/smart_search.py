@@ -98,8 +98,8 @@ def rank_threads(
     commit's subject. A duplicate is replaced by its original.
     """
     query, now = request.parsed_query, request.now
-    pool = _Pool(cards, lambda card: query.matches_thread(card) and request.choice.matches(card))
-    if terms(query.words) or query.has_filters or query.numbers:
+    pool = _Pool(cards, query.matches_thread)
+    if terms(query.words) or query.numbers or (query.has_filters and request.words.strip()):
         _add_by_words(request, signals, pool, read)
     else:
         _add_by_checkout(signals, pool)
@@ -152,7 +152,7 @@ def _add_by_words(request: WorkRequest, signals: WorktreeQuery, pool: _Pool, rea
     query = request.parsed_query
     named = {*signals.tickets, *signals.mentioned}
     files_by_thread = named_files(signals.files, pool.cards)
-    hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=request.choice.keep)
+    hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES)
     if (named or files_by_thread) and not query.is_question:  # an answer leaves out what is not about the question
         missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
 

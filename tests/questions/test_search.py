@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,10 +13,10 @@ from bot.domain.card import CardId, MessageHit, Worktree
 from bot.domain.kinds import Kind
 from bot.index.scoring import rank_key
 from bot.questions.evidence import ThreadEvidence, rank_by_evidence
-from bot.questions.requests import SearchFilter, WordSearch, WorkRequest
+from bot.questions.requests import WordSearch, WorkRequest
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.work import find_for_work
-from bot.reading.search_query import search_query
+from bot.reading.search_query import given_filters, search_query
 from tests.questions.in_memory_cards import NOW, InMemoryCards
 from tests.recall.samples import at, closed, duplicate, message, thread
 
@@ -38,12 +39,12 @@ PAGE = thread(
 )
 PULL = closed(3, "Use PostgreSQL", "Closes the question of sessions.", kind=Kind.PULL, author="hubot")
 FILLER = [thread(number, f"Report {number}", "Something else is odd.") for number in range(50, 70)]
-EVERYTHING = SearchFilter()
 CARDS = InMemoryCards.of([STORE, CACHE, PAGE, PULL, *FILLER])
 
 
-def search(text: str, search_filter: SearchFilter = EVERYTHING, limit: int = 10) -> ThreadHits:
-    return search_memory(WordSearch(text, search_filter, limit, query=search_query(text, NOW)), CARDS, CARDS.read)
+def search(text: str, limit: int = 10, **filters: Any) -> ThreadHits:
+    query = search_query(text, NOW, given=given_filters(**filters))
+    return search_memory(WordSearch(text, limit, query=query), CARDS, CARDS.read)
 
 
 def ids(text: str) -> list[CardId]:
@@ -169,9 +170,24 @@ def test_threads_are_found_by_their_messages_and_authors() -> None:
     assert {text: ids(text) for text in expected} == expected
 
 
-def test_filters_of_the_command_line_and_qualifiers_both_apply() -> None:
-    assert search("slow is:open", SearchFilter("closed")).hits == ()
-    assert [one.card.id for one in search("slow", SearchFilter("closed")).hits] == [1]
+@pytest.mark.parametrize(
+    ("text", "filters", "found"),
+    [
+        ("slow", {"state": "closed"}, [1]),
+        ("slow is:open", {"labels": ("Backend",)}, []),
+        ("slow is:open", {"state": "closed"}, [2, 1]),
+        ("memcached", {"state": "open"}, [2]),
+        ("sessions", {"kind": "pull"}, [3]),
+        ("sessions", {"opened_by": "HUBOT"}, [3]),
+        ("slow", {"changed_since": at(2)}, [2]),
+        ("#2", {"state": "closed"}, []),
+    ],
+)
+def test_filters_of_the_command_line_hold_like_qualifiers(
+    text: str, filters: dict[str, Any], found: list[CardId]
+) -> None:
+    """A page has no state, so it is neither open nor closed."""
+    assert [hit.card.id for hit in search(text, **filters).hits] == found
 
 
 def test_a_thread_with_the_words_in_its_title_comes_first() -> None:

@@ -38,7 +38,6 @@ from bot.questions.fields import (
     rows_of,
 )
 from bot.questions.requests import (
-    SearchFilter,
     WordSearch,
     WorkRequest,
     asked_by,
@@ -54,7 +53,7 @@ from bot.questions.views import (
     work_items,
     work_rows,
 )
-from bot.reading.search_query import search_query
+from bot.reading.search_query import given_filters, search_query
 
 if TYPE_CHECKING:
     from bot.domain.card import CardId
@@ -108,10 +107,10 @@ _SINGLE_MEMORY_OPTIONS = ("store", "repo", "memory_branch", "refresh", "offline"
 
 def run_search(args: SearchArguments) -> object:
     author = (args.author or "").removeprefix("@")
-    filters = SearchFilter(args.state, args.kind or "all", frozenset(args.label), author, args.since)
+    filters = given_filters(args.state, args.kind or "all", args.label, author, args.since)
     words = " ".join(args.words)
-    query = search_query(words, datetime.now(UTC))
-    request = WordSearch(words, filters, args.limit, args.expand, tuple(args.logs), query)
+    query = search_query(words, datetime.now(UTC), given=filters)
+    request = WordSearch(words, args.limit, args.expand, tuple(args.logs), query)
     if args.org is not None:
         from bot.cli.commands.org import search_many  # other searches do not need it
 
@@ -169,8 +168,8 @@ def run_smart_search(args: SmartSearchArguments) -> CommandResult:
     words, now = " ".join(args.words), args.now
 
     def ask(memory: LocalMemory) -> WorkRequest:
-        query, choice = search_query(words, now, memory.questions), SearchFilter(args.state)
-        return WorkRequest(worktree_of(memory), now, words, args.limit, choice, query, is_search=True)
+        query = search_query(words, now, memory.questions, given=given_filters(args.state))
+        return WorkRequest(worktree_of(memory), now, words, args.limit, query, is_search=True)
 
     return _answer_work(args, ask)
 
