@@ -219,12 +219,12 @@ def _sessions_text(data: Row) -> str:
 
 
 def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
-    from bot.local_cache.threads import open_records
+    from bot.local_cache.sync import memory_of
     from bot.questions.issue import QuestionService, issue_context
 
     with tools.open_memory() as memory:
         number = request.issue.within(memory.repo)
-        with open_records(memory) as records:
+        with memory_of(memory) as records:
             service = QuestionService(records, settings_of(memory), RepositoryAddress(memory.repo or None))
             thread = records.records([number]).get(number)
             if not isinstance(thread, Thread):

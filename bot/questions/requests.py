@@ -146,19 +146,6 @@ class DraftRequest(NamedTuple):
     now: datetime
 
 
-class HistoryRequest(NamedTuple):
-    """Ask what was said in some threads in the days before ``now``, in at most ``chars`` characters.
-
-    ``keeps_newest``: also the newest conversation, however old it is.
-    """
-
-    now: datetime
-    me: tuple[str, ...] = ()
-    days: int = DAYS
-    chars: int = MAX_CHARS
-    keeps_newest: bool = False
-
-
 class CardSearch(Protocol):
     """The cards of all threads of a repository, as a search needs them: `bot.local_cache` has them on a developer's
     machine, `bot.pipeline.memory_cards` where the bot runs. Both give the same answers."""
