@@ -167,11 +167,6 @@ def settings_of(memory: LocalMemory) -> Settings:
     return settings_at(memory.top if memory.is_of_checkout else None)
 
 
-def early_settings_of(memory: LocalMemory) -> EarlySettings:
-    """Like `settings_of`, for the settings that a search needs."""
-    return early_settings_at(memory.top if memory.is_of_checkout else None)
-
-
 def templates_of(memory: LocalMemory) -> dict[str, str]:
     """Return the templates and words of the checkout whose memory this is, by their names."""
     from bot.settings.yaml_file import TEMPLATE_PATHS

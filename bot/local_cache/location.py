@@ -20,9 +20,7 @@ from bot.local_cache.local_memory import (
     cache_folder,
     cache_name,
     early_settings_at,
-    early_settings_of,
 )
-from bot.reading.analyzer import ANALYSER_VERSION
 
 FETCH_INTERVAL = 60.0
 """Minimum seconds between fetches."""
@@ -63,7 +61,7 @@ def _with_settings(memory: LocalMemory) -> LocalMemory:
     """The memory with the hidden people and the phrases of questions in the settings of the checkout whose memory this
     is, else in those stored with it."""
     if memory.is_of_checkout:
-        settings = early_settings_of(memory)
+        settings = early_settings_at(memory.top)
         people, questions = settings.people, settings.questions
     else:
         people, questions = tuple(memory.local_cache.fact("hidden").split()), ()
@@ -103,11 +101,11 @@ def _open_repository(options: MemoryOptions) -> LocalMemory:
 
 
 def _existing_cache(path: Path, stamp: str = "") -> LocalCache | None:
-    """The existing cache, or None if it is not of this version and state (any state if ``stamp`` is empty)."""
+    """The existing cache, or None if it is not of this state (any state if ``stamp`` is empty)."""
     if not path.exists():
         return None
     cards = LocalCache(open_database(path, CARDS_SCHEMA))
-    if cards.fact("analyser") == ANALYSER_VERSION and cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
+    if cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
         return cards
     cards.close()
     return None

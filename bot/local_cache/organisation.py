@@ -253,7 +253,7 @@ def search_folder(
         raise UserError("sessions belong to one checkout: search them without the other repositories")
     with ExitStack() as stack:
         memories, notes = _open_all(sources, stack)
-        words = terms(request.parsed_query.words)
+        words = terms(request.query.words)
         statistics = [memory.local_cache.statistics(words) for memory in memories.values()]
         common = {tables: sum_statistics([each[tables] for each in statistics]) for tables in (statistics or [{}])[0]}
         found: list[FoundElsewhere] = []

@@ -35,7 +35,7 @@ def also_in_sessions(request: WordSearch, memory: LocalMemory) -> SessionAnswer[
     """Find the sessions that best match the words of a search of all kinds, each with its best message."""
 
     def search(index: SessionIndex) -> Iterator[SessionHit]:
-        words, limit = request.parsed_query.words, min(request.limit, MAX_AFTER_THREADS)
+        words, limit = request.query.words, min(request.limit, MAX_AFTER_THREADS)
         for passage in index.search_each(words, limit, request.since):
             if outline := index.outline(passage.session):
                 yield SessionHit(outline, passage)
@@ -49,7 +49,7 @@ def also_at_work(request: WorkRequest, memory: LocalMemory) -> SessionAnswer[Ses
     """Find what sessions say about the words, as for any search; without words, the sessions on the branch of the
     checkout, or on the issues that its name and its commits name, in a search each with its newest message. No session
     is about files."""
-    by_words = WordSearch(request.words, request.limit, query=request.query)
+    by_words = WordSearch(request.words, request.query, request.limit)
     if request.words.strip():
         return also_in_sessions(by_words, memory)
     subjects = _subjects_of(request.worktree)

@@ -178,7 +178,7 @@ def search_sessions(
     from bot.git.checkout import find_top
 
     def search(index: SessionIndex) -> Iterator[SessionHits]:
-        passages = index.search(request.parsed_query.words, request.limit, request.since)
+        passages = index.search(request.query.words, request.limit, request.since)
         yield SessionHits(tuple(passages), index.size)
 
     _refuse_filters(request, option)

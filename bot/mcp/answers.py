@@ -83,7 +83,7 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
             "linked": rows_of(LINKED_FIELDS, linked, memory.home, agents=True),
             "passages": passages,
         }
-        unused = [f"Not used: {note}." for note in request.parsed_query.unused]
+        unused = [f"Not used: {note}." for note in request.query.unused]
         data = _memory_data(tools, memory, fields, found=bool(hits or passages), notes=[*unused, *sessions.notes])
     return _hits_answer(data, _for_words(request.words), request.limit)
 

@@ -264,7 +264,7 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     labels, card_kind = filter(None, [label.strip()]), "all" if is_of_organisation else kind
     filters = given_filters(state, card_kind, labels, changed_since=moment_or_none(since, now()))
     parsed = search_query(query, now(), given=filters)
-    return WordSearch(query, limit, expand, query=parsed, is_of_organisation=is_of_organisation)
+    return WordSearch(query, parsed, limit, expand, is_of_organisation=is_of_organisation)
 
 
 def get_conversation(

@@ -21,7 +21,7 @@ def best_of_all(hits: Iterable[Hit], request: WordSearch, hit_of: Callable[[Hit]
 
     The scores compare if the same rarity of terms was used for all of them.
     """
-    named = request.parsed_query.numbers
+    named = request.query.numbers
 
     def order(each: Hit) -> tuple[bool, bool, float, float]:
         hit = hit_of(each)

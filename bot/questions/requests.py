@@ -40,36 +40,32 @@ def nothing_read(_: Iterable[CardId]) -> dict[CardId, Sequence[ThreadMessage]]:
 class WordSearch(NamedTuple):
     """Find at most ``limit`` threads: messages of transcripts if the only kind is ``session``, both without a kind.
 
-    ``words`` is the text as typed, ``query`` its parsed form with all filters (None: just words). ``expand`` adds the
+    ``words`` is the text as typed, ``query`` its parsed form with all filters. ``expand`` adds the
     threads one link away. ``logs`` are transcripts in addition to those in the settings. ``is_of_organisation``: search
     many repositories.
     """
 
     words: str
+    query: SearchQuery
     limit: int = 10
     expand: bool = False
     logs: tuple[str, ...] = ()
-    query: SearchQuery | None = None
     is_of_organisation: bool = False
 
     @property
-    def parsed_query(self) -> SearchQuery:
-        return self.query or SearchQuery(self.words)
-
-    @property
     def is_of_sessions(self) -> bool:
-        return self.parsed_query.kinds == {Kind.SESSION}
+        return self.query.kinds == {Kind.SESSION}
 
     @property
     def takes_sessions(self) -> bool:
         """Whether it also searches sessions, after the threads."""
-        kinds = self.parsed_query.kinds
+        kinds = self.query.kinds
         return (not kinds or Kind.SESSION in kinds) and not set(self.filters_without_sessions) - {"expand"}
 
     @property
     def filters_without_sessions(self) -> tuple[str, ...]:
         """The filters in use that do not exist for sessions."""
-        query = self.parsed_query
+        query = self.query
         filters = {
             "state": query.states,
             "label": query.labels,
@@ -83,7 +79,7 @@ class WordSearch(NamedTuple):
     @property
     def since(self) -> datetime | None:
         """The earliest time of messages of sessions."""
-        return max(filter(None, (self.parsed_query.changed_since, self.parsed_query.after)), default=None)
+        return max(filter(None, (self.query.changed_since, self.query.after)), default=None)
 
 
 class WorkRequest(NamedTuple):
@@ -98,13 +94,9 @@ class WorkRequest(NamedTuple):
     now: datetime
     words: str = ""
     limit: int = 20
-    query: SearchQuery | None = None
+    query: SearchQuery = SearchQuery()
     files: tuple[str, ...] = ()
     is_search: bool = False
-
-    @property
-    def parsed_query(self) -> SearchQuery:
-        return self.query or SearchQuery(self.words)
 
 
 AnySearch = TypeVar("AnySearch", WordSearch, WorkRequest)
@@ -114,7 +106,7 @@ def asked_by(request: AnySearch, questions: tuple[str, ...], now: datetime) -> A
     """The request as people understand it who ask with these phrases."""
     if not questions:
         return request
-    return request._replace(query=search_query(request.words, now, questions, given=request.parsed_query))
+    return request._replace(query=search_query(request.words, now, questions, given=request.query))
 
 
 class ThreadRequest(NamedTuple):

@@ -44,7 +44,7 @@ def find_words(request: WordSearch, cards: CardSearch, read: ReadMessages) -> Th
 
     Without words: those that match the qualifiers, the one that changed last first.
     """
-    query, limit = request.parsed_query, request.limit
+    query, limit = request.query, request.limit
     hits = find_threads(query, cards, read, limit=limit)
     by_id = {hit.card.id: hit for hit in hits}
     numbers = query.numbers[:limit]

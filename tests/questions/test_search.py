@@ -44,7 +44,7 @@ CARDS = InMemoryCards.of([STORE, CACHE, PAGE, PULL, *FILLER])
 
 def search(text: str, limit: int = 10, **filters: Any) -> ThreadHits:
     query = search_query(text, NOW, given=given_filters(**filters))
-    return search_memory(WordSearch(text, limit, query=query), CARDS, CARDS.read)
+    return search_memory(WordSearch(text, query, limit), CARDS, CARDS.read)
 
 
 def ids(text: str) -> list[CardId]:
@@ -60,7 +60,7 @@ def test_words_that_are_no_terms_are_searched_as_typed() -> None:
         "or not": [100], "R is:closed": [], "r": [101], "^": [103], "...": [],
     }  # fmt: skip
     actual = {
-        text: [hit.card.id for hit in search_memory(WordSearch(text, query=search_query(text, NOW)), cards).hits]
+        text: [hit.card.id for hit in search_memory(WordSearch(text, search_query(text, NOW)), cards).hits]
         for text in expected
     }
     assert actual == expected
@@ -112,7 +112,7 @@ ASKED = InMemoryCards.of([*DECIDED, *FILLER])
     ],
 )
 def test_a_question_is_answered_by_the_threads_that_decide(text: str, expected: list[int] | set[int]) -> None:
-    found = search_memory(WordSearch(text, query=search_query(text, NOW)), ASKED, ASKED.read).hits
+    found = search_memory(WordSearch(text, search_query(text, NOW)), ASKED, ASKED.read).hits
     keys = [hit.card.id for hit in found]
     assert (set(keys) if isinstance(expected, set) else keys[: len(expected) or None]) == expected
     if text.startswith("What did"):
@@ -123,7 +123,7 @@ def test_a_question_is_answered_by_the_threads_that_decide(text: str, expected: 
 def test_the_work_at_hand_does_not_widen_the_answer_to_a_question() -> None:
     text, checkout = "What did we decide about sessions?", Worktree(branch="fix/118-full")
     query = search_query(text, NOW)
-    listed = {hit.card.id for hit in search_memory(WordSearch(text, query=query), ASKED, ASKED.read).hits}
+    listed = {hit.card.id for hit in search_memory(WordSearch(text, query), ASKED, ASKED.read).hits}
     request = WorkRequest(checkout, NOW, text, query=query, is_search=True)
     assert {hit.card.id for hit in find_for_work(request, ASKED, ASKED.read).threads} == listed
     assert 118 not in listed
@@ -219,14 +219,14 @@ def test_a_hit_by_title_alone_has_no_passage() -> None:
 
 
 def test_a_passage_without_records_has_author_and_time_but_no_text() -> None:
-    request = WordSearch("machine", query=search_query("machine", NOW))
+    request = WordSearch("machine", search_query("machine", NOW))
     (passage,) = search_memory(request, CARDS).passages.values()
     assert (passage.author, passage.at, passage.text) == ("octocat", at(1.1), "")
 
 
 def test_a_deleted_message_is_not_mistaken_for_another() -> None:
     changed = InMemoryCards.of([replace(STORE, comments=STORE.comments[1:])])
-    request = WordSearch("machine", query=search_query("machine", NOW))
+    request = WordSearch("machine", search_query("machine", NOW))
     (passage,) = search_memory(request, CARDS, changed.read).passages.values()
     assert (passage.author, passage.text) == ("octocat", "")
 
@@ -239,7 +239,9 @@ def test_a_smart_search_understands_the_same_query_language() -> None:
 
 
 def test_a_smart_search_shows_passages() -> None:
-    answer = find_for_work(WorkRequest(Worktree(), NOW, "machine", is_search=True), CARDS, CARDS.read)
+    answer = find_for_work(
+        WorkRequest(Worktree(), NOW, "machine", query=search_query("machine", NOW), is_search=True), CARDS, CARDS.read
+    )
     assert answer.passages[1].text == "Files are slow on my machine."
 
 

@@ -11,7 +11,7 @@ from bot.domain.card import Card, Ruling, Worktree, WorktreeCommit
 from bot.questions.requests import WorkRequest
 from bot.questions.smart_search import RankedThread, recency
 from bot.questions.work import WorkAnswer, find_for_work
-from bot.reading.search_query import given_filters
+from bot.reading.search_query import SearchQuery, given_filters
 from tests.examples import examples
 from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
@@ -24,7 +24,7 @@ def search(cards: tuple[Card, ...], checkout: Worktree = LOGIN, words: str = "",
 
 
 def smart_search(words: str, checkout: Worktree, limit: int = 20) -> WorkRequest:
-    return WorkRequest(checkout, NOW, words, limit, is_search=True)
+    return WorkRequest(checkout, NOW, words, limit, SearchQuery(words), is_search=True)
 
 
 def score(answer: WorkAnswer, key: int | str) -> float:

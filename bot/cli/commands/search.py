@@ -110,7 +110,7 @@ def run_search(args: SearchArguments) -> object:
     filters = given_filters(args.state, args.kind or "all", args.label, author, args.since)
     words = " ".join(args.words)
     query = search_query(words, datetime.now(UTC), given=filters)
-    request = WordSearch(words, args.limit, args.expand, tuple(args.logs), query)
+    request = WordSearch(words, query, args.limit, args.expand, tuple(args.logs))
     if args.org is not None:
         from bot.cli.commands.org import search_many  # other searches do not need it
 
@@ -132,9 +132,9 @@ def run_search(args: SearchArguments) -> object:
     with open_memory(args.memory) as memory:
         cards = memory.require().local_cache
         request = asked_by(request, memory.questions, datetime.now(UTC))
-        hits = search_memory(request, cards, _message_reader(args, request.parsed_query, memory))
+        hits = search_memory(request, cards, _message_reader(args, request.query, memory))
         sessions = also_in_sessions(request, memory)
-        show_notes(memory, request.parsed_query.unused, (*sessions.notes, *sessions.searched))
+        show_notes(memory, request.query.unused, (*sessions.notes, *sessions.searched))
         items, on_sessions = hit_items(hits, words, memory.home), [session_item(hit) for hit in sessions.found]
         linked = linked_items(hits.linked, memory.home)
         if args.json:
@@ -191,7 +191,7 @@ def _answer_work(args: TableArguments, ask: Callable[[LocalMemory], WorkRequest]
 
     with open_memory(args.memory) as memory:
         request, cards = ask(memory), memory.local_cache
-        answer = find_for_work(request, cards, _message_reader(args, request.parsed_query, memory))
+        answer = find_for_work(request, cards, _message_reader(args, request.query, memory))
         sessions = also_at_work(request, memory)
         show_notes(memory, answer.unused, (*sessions.notes, *sessions.searched))
         if args.json:
