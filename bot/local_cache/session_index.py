@@ -150,16 +150,6 @@ class SessionIndex:
         """Number of sessions with messages."""
         return int(self._database.execute("SELECT count(DISTINCT session) FROM passages").fetchone()[0])
 
-    def sessions(self, since: datetime | None = None) -> list[SessionOutline]:
-        """Return all sessions with messages since then, the most recently ended first."""
-        earliest = -1 if since is None else microseconds(since)
-        rows = self._database.execute(
-            f"{_OUTLINES_SQL} GROUP BY p.session HAVING coalesce(max(p.at), 0) > ?"
-            " ORDER BY coalesce(max(p.at), 0) DESC, s.id",
-            (earliest - 1,),
-        )
-        return [self._outline(row) for row in rows.fetchall()]
-
     def outline(self, id: str) -> SessionOutline | None:
         """Return a session without its messages; None if it is unknown."""
         row = self._database.execute(f"{_OUTLINES_SQL} WHERE s.id = ? GROUP BY p.session", (id,)).fetchone()
