@@ -277,7 +277,7 @@ def _open_all(sources: Sequence[OrganisationSource], stack: ExitStack) -> tuple[
         try:
             memories[source.name] = stack.enter_context(open_memory(source.options())).require()
         except PrecedentError as error:
-            notes.append(f"{source.name} could not be read: {error}")
+            notes.append(f"{source.name} could not be read: {error}; or run precedent org update")
     return memories, notes
 
 

@@ -26,7 +26,7 @@ from tests.memory.remotes import commit, git
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two repositories, and a home folder with both in the default index. Tests only read and copy it."""
+    """Two repositories, and a home folder with both in the default list. Tests only read and copy it."""
     return built_once(tmp_path_factory, "organisation", build_organisation)
 
 
@@ -37,7 +37,7 @@ def organisation(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def indexed(saved: Path, organisation: Organisation) -> Organisation:
+def listed(saved: Path, organisation: Organisation) -> Organisation:
     """The organisation with both repositories added to the default folder."""
     shutil.copytree(saved / "home", organisation.folder / "home", ignore=lambda *_: [".gitconfig"], dirs_exist_ok=True)
     return organisation
@@ -56,7 +56,7 @@ def count_threads(call: Run, *words: str | Path) -> dict[str, int]:
     return {row["repository"]: row["threads"] for row in result.data["repositories"]}
 
 
-def test_a_problem_that_another_repository_solved_is_found_with_its_outcome(indexed: Organisation, call: Run) -> None:
+def test_a_problem_that_another_repository_solved_is_found_with_its_outcome(listed: Organisation, call: Run) -> None:
     result = call("search", "token", "refresh", "proxy", "--org", "--json")
     (row,) = [row for row in result.data if row["repository"] == "octo-org/sdk"]
     assert (row["id"], row["cite"], row["state"], row["messages"]) == (12, "octo-org/sdk#12", "closed", 2)
@@ -69,9 +69,9 @@ def test_a_problem_that_another_repository_solved_is_found_with_its_outcome(inde
     assert line.endswith("\tToken refresh loops behind a proxy\n")
 
 
-def test_what_was_said_and_decided_elsewhere_is_cited_in_full(indexed: Organisation, call: Run) -> None:
+def test_what_was_said_and_decided_elsewhere_is_cited_in_full(listed: Organisation, call: Run) -> None:
     said = "We decided to drop zebrafinch."
-    indexed.remember("octo-org/sdk", issue(20, "Caching", "Which one?", said), issue(21, "Later", "See #20."))
+    listed.remember("octo-org/sdk", issue(20, "Caching", "Which one?", said), issue(21, "Later", "See #20."))
     assert call("org", "update").code == 0
     (row,) = call("search", "zebrafinch", "--org", "--json").data
     (decision,) = row["decisions"]
@@ -79,15 +79,15 @@ def test_what_was_said_and_decided_elsewhere_is_cited_in_full(indexed: Organisat
     assert decision["url"] == row["passages"][0]["url"] == "https://github.com/octo-org/sdk/issues/20"
 
 
-def test_an_update_fetches_what_changed_and_what_is_gone(indexed: Organisation, call: Run) -> None:
-    indexed.remember("octo-org/sdk", issue(15, "Zebrafinch colours are wrong"))
+def test_an_update_fetches_what_changed_and_what_is_gone(listed: Organisation, call: Run) -> None:
+    listed.remember("octo-org/sdk", issue(15, "Zebrafinch colours are wrong"))
     assert cites(call, "zebrafinch") == []
     assert count_threads(call, "update", "octo-org/app") == {"octo-org/app": 1}
     assert cites(call, "zebrafinch") == []
     assert count_threads(call, "update", "OCTO-ORG/SDK") == {"octo-org/sdk": 3}
     assert cites(call, "zebrafinch") == ["octo-org/sdk#15"]
     tombstone = Tombstone(15, THEN + timedelta(days=2), FORGOTTEN)
-    indexed.remember("octo-org/sdk", tombstone, issue(7, "Colours are not told", updated_at=THEN + timedelta(days=3)))
+    listed.remember("octo-org/sdk", tombstone, issue(7, "Colours are not told", updated_at=THEN + timedelta(days=3)))
     assert count_threads(call, "update") == {"octo-org/sdk": 3, "octo-org/app": 1}
     assert (cites(call, "zebrafinch"), cites(call, "colours")) == ([], ["octo-org/sdk#7"])
 
@@ -125,7 +125,7 @@ def test_a_checkout_is_added_by_its_path_with_its_settings(organisation: Organis
     assert len(call("org", "list", "--json").data["repositories"]) == 2
 
 
-def test_a_removed_repository_is_no_longer_found(indexed: Organisation, call: Run) -> None:
+def test_a_removed_repository_is_no_longer_found(listed: Organisation, call: Run) -> None:
     assert cites(call, "token") == ["octo-org/sdk#12"]
     assert call("org", "remove", "octo-org/sdk").code == 0
     assert cites(call, "token") == []
@@ -135,7 +135,7 @@ def test_a_removed_repository_is_no_longer_found(indexed: Organisation, call: Ru
     )
 
 
-def test_a_full_list_refuses_more_repositories_and_loses_none(indexed: Organisation, call: Run) -> None:
+def test_a_full_list_refuses_more_repositories_and_loses_none(listed: Organisation, call: Run) -> None:
     names = ["octo-org/sdk", *(f"o/{n}" for n in range(2, MAX_SOURCES + 1))]
     entries = [{"name": name} for name in names]
     file = organisation_folder(None) / LIST_FILE
@@ -145,9 +145,9 @@ def test_a_full_list_refuses_more_repositories_and_loses_none(indexed: Organisat
     assert count_threads(call, "add", "octo-org/sdk") == {"octo-org/sdk": 2}
 
 
-def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(indexed: Organisation, call: Run) -> None:
-    indexed.remote("octo-org/sdk").rename(indexed.folder / "away")
-    indexed.remember("octo-org/app", issue(8, "Zebrafinch colours are wrong"))
+def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(listed: Organisation, call: Run) -> None:
+    listed.remote("octo-org/sdk").rename(listed.folder / "away")
+    listed.remember("octo-org/app", issue(8, "Zebrafinch colours are wrong"))
     result = call("org", "update")
     assert result.code == 1
     assert result.err.startswith("octo-org/sdk could not be read: Using the memory as last fetched: ")
@@ -157,7 +157,8 @@ def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(indexed: O
     shutil.rmtree(cache_folder())
     searched = call("search", "zebrafinch", "--org")
     assert searched.err.startswith("octo-org/sdk could not be read: the memory of ")
-    (indexed.folder / "away").rename(indexed.remote("octo-org/sdk"))
+    assert "; or run precedent org update\n" in searched.err
+    (listed.folder / "away").rename(listed.remote("octo-org/sdk"))
     assert count_threads(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 2}
 
 
@@ -223,8 +224,8 @@ def test_a_store_cannot_pose_as_another_repository_of_the_list(
     assert call("org", "add", first).code == 0, "it may be added again"
 
 
-def test_the_filters_of_a_search_hold_in_all_repositories(indexed: Organisation, call: Run) -> None:
-    indexed.remember("octo-org/app", issue(10, "Proxy again", labels=("bug",)))
+def test_the_filters_of_a_search_hold_in_all_repositories(listed: Organisation, call: Run) -> None:
+    listed.remember("octo-org/app", issue(10, "Proxy again", labels=("bug",)))
     assert call("org", "update").code == 0
     expected = {
         ("proxy",): {"octo-org/sdk#12", "octo-org/app#7", "octo-org/app#10"},
@@ -248,13 +249,13 @@ def test_the_filters_of_a_search_hold_in_all_repositories(indexed: Organisation,
     assert "sessions belong to one checkout" in refused.err
 
 
-def test_a_search_without_a_hit_says_what_was_searched(indexed: Organisation, call: Run) -> None:
+def test_a_search_without_a_hit_says_what_was_searched(listed: Organisation, call: Run) -> None:
     result = call("search", "quantum", "--org", "--exit-code")
     assert (result.code, result.out) == (1, "")
     assert result.err == "Nothing relevant. 3 threads of 2 repositories searched.\n"
 
 
-def test_a_terminal_shows_the_repository_and_the_outcome(indexed: Organisation) -> None:
+def test_a_terminal_shows_the_repository_and_the_outcome(listed: Organisation) -> None:
     here = Path.cwd()
     shown = show_on_terminal(here, "search", "token", "refresh", "--org", XDG_CACHE_HOME=str(cache_folder().parent))
     output = strip_codes(shown)
@@ -262,7 +263,7 @@ def test_a_terminal_shows_the_repository_and_the_outcome(indexed: Organisation) 
     assert "closed, fixed by octo-org/sdk#13 in v4.2" in output
 
 
-def test_an_outdated_memory_is_reported(indexed: Organisation, call: Run) -> None:
+def test_an_outdated_memory_is_reported(listed: Organisation, call: Run) -> None:
     assert call("search", "token", "--org").err == ""
     for file in (cache_folder() / "repositories").glob("*sdk*/glance-*.db"):
         with closing(sqlite3.connect(file, isolation_level=None)) as database:
@@ -282,10 +283,10 @@ def test_people_who_are_never_quoted_are_not_quoted_elsewhere(organisation: Orga
 
 
 @pytest.mark.slow
-def test_a_branch_with_damaged_records_still_provides_the_intact_ones(indexed: Organisation, call: Run) -> None:
-    indexed.remember("octo-org/sdk", *(issue(number, f"Zebrafinch {number}") for number in (201, 202)))
-    put_on_branch(indexed.remote("octo-org/sdk"), "records/0002/201.json", b'{"id": 201, "title": [')
-    put_on_branch(indexed.remote("octo-org/sdk"), "records/0002/203.json", b"\xff\x00")
+def test_a_branch_with_damaged_records_still_provides_the_intact_ones(listed: Organisation, call: Run) -> None:
+    listed.remember("octo-org/sdk", *(issue(number, f"Zebrafinch {number}") for number in (201, 202)))
+    put_on_branch(listed.remote("octo-org/sdk"), "records/0002/201.json", b'{"id": 201, "title": [')
+    put_on_branch(listed.remote("octo-org/sdk"), "records/0002/203.json", b"\xff\x00")
     assert call("org", "update").code in (0, 1)
     assert "octo-org/sdk#202" in cites(call, "zebrafinch")
     assert cites(call, "login") == ["octo-org/app#7"]
@@ -320,14 +321,14 @@ def test_names_and_titles_cannot_control_a_terminal(organisation: Organisation, 
     assert all(line.count("\t") == 4 for line in call("org", "list").out.splitlines())
 
 
-def test_a_link_in_place_of_the_list_is_not_followed(indexed: Organisation, call: Run) -> None:
+def test_a_link_in_place_of_the_list_is_not_followed(listed: Organisation, call: Run) -> None:
     folder = organisation_folder(None)
-    (folder / LIST_FILE).rename(indexed.folder / "list.json")
-    (folder / LIST_FILE).symlink_to(indexed.folder / "list.json")
+    (folder / LIST_FILE).rename(listed.folder / "list.json")
+    (folder / LIST_FILE).symlink_to(listed.folder / "list.json")
     assert call("org", "list").code == 1
 
 
-def test_an_unreadable_list_is_reported_and_kept(indexed: Organisation, call: Run) -> None:
+def test_an_unreadable_list_is_reported_and_kept(listed: Organisation, call: Run) -> None:
     file = organisation_folder(None) / LIST_FILE
     damaged, newer = "delete it and add the repositories again", "by another version of Precedent; use the newer one"
     cases = {b"\xff\xfe": damaged, b"[1]": damaged, b'{"format": 2, "repositories": []}': newer}
@@ -339,7 +340,7 @@ def test_an_unreadable_list_is_reported_and_kept(indexed: Organisation, call: Ru
         assert file.read_bytes() == content
 
 
-def test_a_damaged_entry_does_not_affect_the_others(indexed: Organisation, call: Run) -> None:
+def test_a_damaged_entry_does_not_affect_the_others(listed: Organisation, call: Run) -> None:
     file = organisation_folder(None) / LIST_FILE
     stored = json.loads(file.read_text())
     sdk, app = stored["repositories"]
