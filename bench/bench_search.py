@@ -31,6 +31,7 @@ from bot.questions.passages import messages_of
 from bot.questions.requests import WordSearch
 from bot.questions.search import search_memory
 from bot.reading.analyzer import terms, token_terms, tokens
+from bot.reading.search_query import SearchQuery
 from tools.fit_ranking import SEED, archives
 
 EACH, TITLES, SHOWN = 40, 100, 10
@@ -121,7 +122,7 @@ def main() -> None:
                 for query in queries:
                     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
                     old = cache.search(weights, limit=SHOWN, floor=MIN_QUERY_SHARE)
-                    new = search_memory(WordSearch(query.words, limit=SHOWN), cache).hits
+                    new = search_memory(WordSearch(query.words, SearchQuery(query.words), SHOWN), cache).hits
                     ranks[kind, "before"].append(rank((hit.card.id for hit in old), query.thread))
                     ranks[kind, "after"].append(rank((hit.card.id for hit in new), query.thread))
         print(f"{archive.name}: {len(threads):,} threads, {cache.messages:,} messages", flush=True)

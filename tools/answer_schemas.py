@@ -71,12 +71,6 @@ _HIT_FIELDS = (
     ),
     *SMART_FIELDS[1:],
 )
-_FOUND_FIELDS = tuple(
-    field._replace(type=COUNT, description=f"{field.description}; 0 with --org, whose index does not count them")
-    if field.name == "messages"
-    else field
-    for field in ORGANISATION_FIELDS
-)
 
 ANSWERS: Mapping[str, tuple[Field, ...]] = {
     "check": (
@@ -136,7 +130,7 @@ LISTS: Mapping[str, tuple[str, tuple[Field, ...]]] = {
     "search": (
         "search",
         (
-            *_FOUND_FIELDS,
+            *ORGANISATION_FIELDS,
             Field("linked", _LINKED, "with --expand: the threads one link away from it", is_required=False),
         ),
     ),

@@ -52,7 +52,7 @@ VARIABLES = (
     (
         ("PRECEDENT_ORG",),
         "`org`, `search --org`, tools for agents",
-        "The folder with [the index of many repositories](organisation.md#on-one-machine).",
+        "The folder with [the list of many repositories](organisation.md#on-one-machine).",
     ),
     (
         ("XDG_DATA_HOME",),

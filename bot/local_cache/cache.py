@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
@@ -49,6 +50,8 @@ class LocalCache:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self.hidden = HiddenPeople()
+        self.common_statistics: Mapping[str, TermStatistics] = {}
+        """Those of all memories that are searched together, by tables, so that their scores compare; else empty."""
 
     @property
     def size(self) -> int:
@@ -75,7 +78,7 @@ class LocalCache:
         keep: Callable[[Card], bool] | None = None,
         floor: float = 0.0,
     ) -> list[CardHit]:
-        ranker = Ranker(self._database, weights, _THREAD_TABLES)
+        ranker = self._ranker(weights, _THREAD_TABLES)
         hits: list[CardHit] = []
         remaining = limit
         for ties in _tie_groups(ranker, ranker.rank(floor), _batch_size(limit, keep)):
@@ -104,7 +107,7 @@ class LocalCache:
         keep: Callable[[MessageHit], bool] | None = None,
         floor: float = 0.0,
     ) -> list[MessageHit]:
-        ranker = Ranker(self._database, weights, _MESSAGE_TABLES)
+        ranker = self._ranker(weights, _MESSAGE_TABLES)
         found: list[MessageHit] = []
         for ties in _tie_groups(ranker, ranker.rank(floor), _batch_size(limit, keep or self.hidden)):
             hits = self._message_hits_at(ranker, ties)
@@ -128,7 +131,18 @@ class LocalCache:
         return hits
 
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
-        return Ranker(self._database, dict.fromkeys(terms, 1.0), _THREAD_TABLES).rarity
+        return self._ranker(dict.fromkeys(terms, 1.0), _THREAD_TABLES).rarity
+
+    def statistics(self, terms: Iterable[str]) -> dict[str, TermStatistics]:
+        """Return how many threads, and how many messages, have each of these terms, by tables."""
+        weights = dict.fromkeys(terms, 1.0)
+        return {
+            tables.segments: Ranker(self._database, weights, tables).statistics
+            for tables in (_THREAD_TABLES, _MESSAGE_TABLES)
+        }
+
+    def _ranker(self, weights: Mapping[str, float], tables: RankedTables) -> Ranker:
+        return Ranker(self._database, weights, tables, self.common_statistics.get(tables.segments))
 
     def threads_with(self, keep: Callable[[MessageHit], bool]) -> set[CardId]:
         deleted = {segment.number: segment.deleted for segment in _segments(self._database, _MESSAGE_TABLES)}
@@ -188,12 +202,6 @@ class LocalCache:
         while len(found) < limit and (lines := rows.fetchmany(_BATCH_SIZE)):
             found += filter(keep, self._parse_cards(line for (line,) in lines))
         return found[:limit]
-
-    def all_cards(self) -> Iterator[Card]:
-        """Return all threads, in no particular order."""
-        rows = self._database.execute("SELECT digest FROM threads")
-        while lines := rows.fetchmany(_BATCH_SIZE):
-            yield from self._parse_cards(line for (line,) in lines)
 
     def updated_since(self, moment: datetime) -> list[Card]:
         """Return the threads that changed at or after ``moment``, newest first."""
@@ -276,31 +284,57 @@ class CachedSegment(NamedTuple):
     deleted: frozenset[int]
 
 
+class TermStatistics(NamedTuple):
+    """The number of documents in an index, and how many of them have a term in a field (letter, term)."""
+
+    total: int
+    frequencies: Mapping[tuple[str, str], int]
+
+
+def sum_statistics(statistics: Sequence[TermStatistics]) -> TermStatistics:
+    """Those of several indexes together."""
+    frequencies = Counter[tuple[str, str]]()
+    for each in statistics:
+        frequencies.update(each.frequencies)
+    return TermStatistics(sum(each.total for each in statistics), frequencies)
+
+
 class TermMatches(NamedTuple):
-    """A term in the field with this letter: its documents, ascending, with their levels; how many are not deleted; and
-    what each level adds to a score."""
+    """A term in the field with this letter, and its weight: its documents, ascending, with their levels, and how many
+    are not deleted."""
 
     letter: str
     term: str
+    weight: float
     documents: list[int]
     levels: bytes
     frequency: int
-    gains: list[float]
 
 
 class Ranker:
-    """Scores all documents that share a term with a query. The scores equal those of the index, without NumPy."""
+    """Scores all documents that share a term with a query. The scores equal those of the index, without NumPy.
 
-    def __init__(self, database: sqlite3.Connection, weights: Mapping[str, float], tables: RankedTables) -> None:
+    ``statistics`` say how rare the terms are; by default those of this index.
+    """
+
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        weights: Mapping[str, float],
+        tables: RankedTables,
+        statistics: TermStatistics | None = None,
+    ) -> None:
         self._database = database
         self._lists = f"SELECT segment, list FROM {tables.postings} WHERE key = ?"  # noqa: S608 - ours
         self.segments = _segments(database, tables)
-        self._count = sum(segment.length - len(segment.deleted) for segment in self.segments)
         self._terms = [(term, -weight) for weight, term in heaviest(weights)]
         self._matches = [
             match for letter, importance in tables.fields for term, weight in self._terms
             if (match := self._match(letter, term, importance * weight))
         ]  # fmt: skip
+        total = sum(segment.length - len(segment.deleted) for segment in self.segments)
+        self.statistics = statistics or TermStatistics(total, {(m.letter, m.term): m.frequency for m in self._matches})
+        self._gains = {(match.letter, match.term): self._gains_of(match) for match in self._matches}
         self._scores: dict[int, float] = {}
         self._term_bits: dict[int, int] = {}  # a bit for each term in the document
         self._score()
@@ -333,7 +367,9 @@ class Ranker:
         for match in self._matches:
             index = bisect_left(match.documents, number)
             if index < len(match.documents) and match.documents[index] == number:
-                shares[match.term] = shares.get(match.term, 0.0) + match.gains[match.levels[index]]
+                shares[match.term] = (
+                    shares.get(match.term, 0.0) + self._gains[match.letter, match.term][match.levels[index]]
+                )
         return tuple(sorted(shares, key=lambda term: (-shares[term], term)))
 
     def _match(self, letter: str, term: str, weight: float) -> TermMatches | None:
@@ -350,15 +386,19 @@ class Ranker:
                 deleted_count += len(segment.deleted.intersection(inside)) if segment.deleted else 0
         if not documents:
             return None
-        frequency = len(documents) - deleted_count
-        full = weight * smoothed_idf(frequency, self._count) * (K1 + 1)
-        return TermMatches(letter, term, documents, bytes(levels), frequency, [full * level for level in LEVELS])
+        return TermMatches(letter, term, weight, documents, bytes(levels), len(documents) - deleted_count)
+
+    def _gains_of(self, match: TermMatches) -> list[float]:
+        """What each level of a term adds to a score."""
+        frequency = self.statistics.frequencies[match.letter, match.term]
+        full = match.weight * smoothed_idf(frequency, self.statistics.total) * (K1 + 1)
+        return [full * level for level in LEVELS]
 
     def _score(self) -> None:
         bits = {term: 1 << position for position, (term, _) in enumerate(self._terms)}
         scores, term_bits = self._scores, self._term_bits
         for match in self._matches:
-            bit, gains = bits[match.term], match.gains
+            bit, gains = bits[match.term], self._gains[match.letter, match.term]
             if match.frequency:
                 for document, level in zip(match.documents, match.levels, strict=True):
                     scores[document] = scores.get(document, 0.0) + gains[level]
@@ -366,8 +406,8 @@ class Ranker:
 
     def _rarity(self) -> dict[str, float]:
         """The weight of each term by how many titles and texts have it."""
-        frequencies = {match.term: match.frequency for match in self._matches if match.letter == _TEXT_LETTER}
-        return {term: idf(frequencies.get(term, 0), self._count) for term, _ in self._terms}
+        total, frequencies = self.statistics
+        return {term: idf(frequencies.get((_TEXT_LETTER, term), 0), total) for term, _ in self._terms}
 
 
 def _segments(database: sqlite3.Connection, tables: RankedTables) -> list[CachedSegment]:

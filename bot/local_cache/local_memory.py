@@ -81,17 +81,18 @@ class MemoryOptions(NamedTuple):
 class LocalMemory(NamedTuple):
     """An open memory. ``repo`` is OWNER/NAME and ``home`` its web address, "" if unknown.
 
-    ``top`` is the top folder of the checkout, None outside a checkout. ``note`` is for the user. ``missing`` says why
-    there is no memory, and the remedy; the cache is empty then. ``cache`` is the folder of its files on this machine;
-    ``store`` is the folder it was read from, None for a branch. ``is_of_checkout``: it is the memory of the repository
-    that was cloned to ``top``. ``questions`` are the phrases by which its people ask.
+    ``top`` is the top folder of the checkout, None outside a checkout. ``fetch_note`` says why it is not as of the last
+    fetch, "" if it is. ``missing`` says why there is no memory, and the remedy; the cache is empty then. ``cache`` is
+    the folder of its files on this machine; ``store`` is the folder it was read from, None for a branch.
+    ``is_of_checkout``: it is the memory of the repository that was cloned to ``top``. ``questions`` are the phrases by
+    which its people ask.
     """
 
     local_cache: LocalCache
     repo: str = ""
     home: str = ""
     top: Path | None = None
-    note: str = ""
+    fetch_note: str = ""
     missing: str = ""
     cache: Path | None = None
     store: Path | None = None
@@ -99,6 +100,11 @@ class LocalMemory(NamedTuple):
     questions: tuple[str, ...] = ()
     progress: ProgressBar = no_progress
     warn: Warn = no_warning
+
+    @property
+    def note(self) -> str:
+        """What to know about the memory, one line each."""
+        return "\n".join(filter(None, (self.fetch_note, self.local_cache.fact("notes"))))
 
     @property
     def session_top(self) -> Path | None:
@@ -159,11 +165,6 @@ def settings_at(top: Path | None) -> Settings:
 def settings_of(memory: LocalMemory) -> Settings:
     """Return the settings of the checkout whose memory this is, else the defaults."""
     return settings_at(memory.top if memory.is_of_checkout else None)
-
-
-def early_settings_of(memory: LocalMemory) -> EarlySettings:
-    """Like `settings_of`, for the settings that a search needs."""
-    return early_settings_at(memory.top if memory.is_of_checkout else None)
 
 
 def templates_of(memory: LocalMemory) -> dict[str, str]:

@@ -20,9 +20,7 @@ from bot.local_cache.local_memory import (
     cache_folder,
     cache_name,
     early_settings_at,
-    early_settings_of,
 )
-from bot.reading.analyzer import ANALYSER_VERSION
 
 FETCH_INTERVAL = 60.0
 """Minimum seconds between fetches."""
@@ -56,14 +54,14 @@ def _open_store(options: MemoryOptions, store: Path) -> LocalMemory:
 
         cards = fill_from_store(store, cache / CACHE_FILE, lambda: _store_stamp(manifest), options.progress)
     top = find_top(options.folder)
-    return LocalMemory(cards, options.repo or cards.fact("repo"), "", top, cards.fact("notes"), "", cache, store)
+    return LocalMemory(cards, options.repo or cards.fact("repo"), "", top, cache=cache, store=store)
 
 
 def _with_settings(memory: LocalMemory) -> LocalMemory:
     """The memory with the hidden people and the phrases of questions in the settings of the checkout whose memory this
     is, else in those stored with it."""
     if memory.is_of_checkout:
-        settings = early_settings_of(memory)
+        settings = early_settings_at(memory.top)
         people, questions = settings.people, settings.questions
     else:
         people, questions = tuple(memory.local_cache.fact("hidden").split()), ()
@@ -99,16 +97,15 @@ def _open_repository(options: MemoryOptions) -> LocalMemory:
         missing = note or f"the memory of {remote.url} was never fetched here: leave out --offline once"
         remote_hint = "" if remote.name in ("", "origin") else f"; this checkout uses the remote {remote.name}"
         return no_memory(f"{missing}{remote_hint}", top)
-    notes = "\n".join(filter(None, (note, cards.fact("notes"))))
-    return LocalMemory(cards, remote.repo, remote.home, top, notes, "", cache, is_of_checkout=not options.repo)
+    return LocalMemory(cards, remote.repo, remote.home, top, note, cache=cache, is_of_checkout=not options.repo)
 
 
 def _existing_cache(path: Path, stamp: str = "") -> LocalCache | None:
-    """The existing cache, or None if it is not of this version and state (any state if ``stamp`` is empty)."""
+    """The existing cache, or None if it is not of this state (any state if ``stamp`` is empty)."""
     if not path.exists():
         return None
     cards = LocalCache(open_database(path, CARDS_SCHEMA))
-    if cards.fact("analyser") == ANALYSER_VERSION and cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
+    if cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
         return cards
     cards.close()
     return None

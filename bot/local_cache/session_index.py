@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -17,10 +17,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from bot.comment.clean_text import truncate
 from bot.domain.card import SessionOutline, SessionPassage
 from bot.index.scoring import LEVELS, MIN_QUERY_SHARE, heaviest, least, level_of, query_share, query_shares
 from bot.local_cache.database import SESSIONS_SCHEMA, is_damage, is_replaced, open_database, reading, reason_of, writing
-from bot.local_cache.session_excerpts import excerpt
 from bot.local_cache.session_sync import (
     BRANCH,
     EPOCH,
@@ -35,6 +35,7 @@ from bot.local_cache.session_sync import (
 )
 from bot.ranking.rarity import idf
 from bot.reading.analyzer import terms
+from bot.reading.passage import passage
 from bot.sources.sessions.files import SessionFile, SessionFiles
 from bot.sources.sessions.formats import MAX_HEAD_BYTES, Origin, origin_in
 from bot.sources.sessions.head import head_of
@@ -49,6 +50,9 @@ MAX_QUERY_CHARS = 2_000
 
 MAX_MESSAGES = 20_000
 """Messages of one session that are shown, from the first."""
+
+MAX_EXCERPT = 500
+"""Characters of a message that a search shows."""
 
 MAX_WAIT = 2.0
 """Seconds that a search waits for another process that is writing the index."""
@@ -146,16 +150,6 @@ class SessionIndex:
         """Number of sessions with messages."""
         return int(self._database.execute("SELECT count(DISTINCT session) FROM passages").fetchone()[0])
 
-    def sessions(self, since: datetime | None = None) -> list[SessionOutline]:
-        """Return all sessions with messages since then, the most recently ended first."""
-        earliest = -1 if since is None else microseconds(since)
-        rows = self._database.execute(
-            f"{_OUTLINES_SQL} GROUP BY p.session HAVING coalesce(max(p.at), 0) > ?"
-            " ORDER BY coalesce(max(p.at), 0) DESC, s.id",
-            (earliest - 1,),
-        )
-        return [self._outline(row) for row in rows.fetchall()]
-
     def outline(self, id: str) -> SessionOutline | None:
         """Return a session without its messages; None if it is unknown."""
         row = self._database.execute(f"{_OUTLINES_SQL} WHERE s.id = ? GROUP BY p.session", (id,)).fetchone()
@@ -181,7 +175,7 @@ class SessionIndex:
         if row is None:
             return None
         kind, text, at, path = row
-        return SessionPassage(id, kind, excerpt(_strip_html_comments(text), "", {}), _to_datetime(at), 0.0, path)
+        return SessionPassage(id, kind, excerpt(text, ""), _to_datetime(at), 0.0, path)
 
     def paths(self, id: str) -> list[str]:
         """Return the files that hold messages of a session."""
@@ -256,7 +250,7 @@ class SessionIndex:
             kind, name, path, text, files = self._database.execute(_PASSAGE_SQL, (one.number,)).fetchone()
             if (one.session, kind, text) not in seen:
                 seen.add((one.session, kind, text))
-                text_shown = excerpt(_strip_html_comments(text), files, rarity)
+                text_shown = excerpt(text, files, rarity)
                 yield SessionPassage(name, kind, text_shown, _to_datetime(one.at), one.score, path, one.part)
 
     def _committed_files(self) -> set[int]:
@@ -302,9 +296,18 @@ def _to_datetime(number: int | None) -> datetime | None:
     return None if number is None or number == _NO_TIME else EPOCH + timedelta(microseconds=number)
 
 
-def _strip_html_comments(text: str) -> str:
-    """Remove HTML comments, which are invisible, before the text is cut."""
-    return _HTML_COMMENT.sub("", text) if "<!--" in text else text
+def excerpt(text: str, files: str, query_terms: Collection[str] = ()) -> str:
+    """Return the text if it is short, else its part with most of the words; then ``files``, one per line, with others.
+
+    At most 500 characters, without HTML comments, which are invisible.
+    """
+    visible = _HTML_COMMENT.sub("", text) if "<!--" in text else text
+    missing = set(query_terms).difference(terms(visible))
+    paths = [path for path in files.split("\n") if path and (not visible or missing.intersection(terms(path)))]
+    files_note = f"Files: {', '.join(paths)}"[: MAX_EXCERPT // 2] if paths else ""
+    room = MAX_EXCERPT - len(files_note) - 2
+    shown = visible if len(visible) <= room else passage(visible, query_terms, most=room) or truncate(visible, room)
+    return "\n\n".join(filter(None, (shown, files_note)))
 
 
 # -- ranking ---------------------------------------------------------------------------------------------------------

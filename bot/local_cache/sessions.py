@@ -11,30 +11,17 @@ import sqlite3
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from bot.domain.card import SessionHit, SessionOutline
 from bot.errors import UserError
 from bot.local_cache.database import SESSIONS_SCHEMA, is_damage, is_replaced, raise_unusable, remove
 from bot.local_cache.local_memory import ProgressBar, cache_folder, cache_name, no_progress
 from bot.local_cache.session_index import SessionIndex, TranscriptHead
-from bot.local_cache.session_sources import Found, SessionAnswer, SessionRecord, SessionSources, session_sources
+from bot.local_cache.session_sources import Found, SessionAnswer, SessionSources, session_sources
 from bot.questions.requests import WordSearch
 from bot.questions.search import SessionHits
 from bot.sources.sessions.files import SessionFile, SessionFiles, find_sessions
 from bot.sources.sessions.worktrees import Worktrees
-
-if TYPE_CHECKING:
-    from bot.domain.card import Worktree
-    from bot.domain.thread import Thread
-    from bot.local_cache.local_memory import LocalMemory
-    from bot.questions.requests import WorkRequest
-
-MAX_SHOWN = 20
-"""Sessions that are listed for an issue."""
-
-MAX_AFTER_THREADS = 5
-"""Sessions that a search of all kinds shows after the threads."""
 
 
 class SessionScope(NamedTuple):
@@ -172,89 +159,6 @@ def _folders_note(index: SessionIndex, sources: SessionSources, files: SessionFi
     )
 
 
-class MemorySessions:
-    """The sessions of the checkout that a memory is of. Only `named` finds those with committed transcripts."""
-
-    def __init__(self, memory: LocalMemory) -> None:
-        self._memory = memory
-
-    def about(self, request: WordSearch) -> SessionAnswer[SessionHit]:
-        """Find the sessions that best match the words, each with its best message."""
-
-        def search(index: SessionIndex) -> Iterator[SessionHit]:
-            words, limit = request.parsed_query.words, min(request.limit, MAX_AFTER_THREADS)
-            for passage in index.search_each(words, limit, request.since):
-                if outline := index.outline(passage.session):
-                    yield SessionHit(outline, passage)
-
-        return self._ask(search, request.logs)
-
-    def on_issue(self, number: int) -> SessionAnswer[SessionOutline]:
-        """Return the sessions that worked on an issue or pull request, or on the pull request that fixed it, the most
-        recently ended first."""
-        subjects = self._numbers(number), ""
-        return self._ask(lambda index: self._outlines(index, *subjects))
-
-    def records_on_issue(self, number: int) -> SessionAnswer[SessionRecord]:
-        """As `on_issue`, with the messages."""
-
-        def read(index: SessionIndex) -> Iterator[SessionRecord]:
-            for outline in self._outlines(index, *subjects):
-                if thread := index.session(outline.id, number):
-                    yield SessionRecord(outline, thread)
-
-        subjects = self._numbers(number), ""
-        return self._ask(read)
-
-    def at_work(self, request: WorkRequest) -> SessionAnswer[SessionHit]:
-        """Return the sessions on the branch of a checkout, or on the issues that its name and its commits name; in a
-        search, each with its newest message."""
-
-        from bot.questions.work import WORK_LIMIT  # a search by words does not need it
-
-        def search(index: SessionIndex) -> Iterator[SessionHit]:
-            outlines = self._outlines(index, *subjects)
-            if not request.is_search:
-                yield from map(SessionHit, outlines[:WORK_LIMIT])
-                return
-            for outline in outlines[: min(request.limit, MAX_AFTER_THREADS)]:
-                if passage := index.newest_message(outline.id):
-                    yield SessionHit(outline, passage)
-
-        subjects = _subjects_of(request.worktree)
-        found = self._ask(search) if any(subjects) else SessionAnswer[SessionHit]()
-        return found if request.is_search else found._replace(searched=())  # an overview does not say where it looked
-
-    def named(self, id: str) -> SessionAnswer[Thread]:
-        """Return the session with this id, whatever the memory of the checkout at hand."""
-        scope = SessionScope(self._memory.top, progress=self._memory.progress)
-        return ask_sessions(scope, lambda index: filter(None, [index.session(id)]))
-
-    def _ask(
-        self, question: Callable[[SessionIndex], Iterable[Found]], transcripts: Sequence[str] = ()
-    ) -> SessionAnswer[Found]:
-        scope = SessionScope(self._memory.session_top, transcripts, progress=self._memory.progress)
-        return ask_sessions(scope, question)
-
-    def _numbers(self, number: int) -> list[int]:
-        """An issue, and the pull requests that fixed it."""
-        links = self._memory.local_cache.links([number])
-        fixes = (link.target for link in links if link.kind == "fix" and link.source == number)
-        return [number, *(each for each in fixes if isinstance(each, int))]
-
-    def _outlines(self, index: SessionIndex, numbers: Sequence[int], branch: str) -> list[SessionOutline]:
-        outlines = index.find_by_subject(numbers, self._memory.repo, branch)[:MAX_SHOWN]
-        return [outline for outline in outlines if index.committed.isdisjoint(index.paths(outline.id))]
-
-
-def _subjects_of(worktree: Worktree) -> tuple[tuple[int, ...], str]:
-    """The issues that the branch and the commits of a checkout name, and the branch."""
-    from bot.questions.worktree_query import worktree_query
-
-    signals = worktree_query(worktree)
-    return (*signals.tickets, *signals.mentioned), worktree.branch
-
-
 def _absolute_path(path: str) -> str:
     try:
         return str(Path.cwd() / Path(path).expanduser())
@@ -274,7 +178,7 @@ def search_sessions(
     from bot.git.checkout import find_top
 
     def search(index: SessionIndex) -> Iterator[SessionHits]:
-        passages = index.search(request.parsed_query.words, request.limit, request.since)
+        passages = index.search(request.query.words, request.limit, request.since)
         yield SessionHits(tuple(passages), index.size)
 
     _refuse_filters(request, option)

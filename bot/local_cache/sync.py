@@ -26,7 +26,7 @@ from bot.index.protocol import IndexSegment
 from bot.index.scoring import LEVELS
 from bot.index.segment_file import pack
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import CARDS_SCHEMA, fact, note, open_database, remove, writing
+from bot.local_cache.database import CARDS_SCHEMA, fact, note, open_database, writing
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, ProgressBar, no_progress
 from bot.memory.branch_store import CachedBranch, lock_folder
 from bot.memory.folder_store import FolderStore
@@ -35,7 +35,6 @@ from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
 from bot.memory.shards import DIGESTS, read_texts
 from bot.memory.store import ReadOnlyStore
-from bot.reading.analyzer import ANALYSER_VERSION
 
 
 def fill_from_store(
@@ -100,7 +99,7 @@ def _fetch(remote: OwnRemote, branch: str, cache: Path, progress: ProgressBar, t
                 " (docs/getting-started.md); to use a folder instead, give --store"
             )
         database = open_database(cache / CACHE_FILE, CARDS_SCHEMA)
-        is_current = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
+        is_current = fact(database, "stamp") == snapshot.revision
         database.close()
         if not is_current:
             memory = Memory(ReadOnlyStore(store)).open()
@@ -112,10 +111,6 @@ def _fetch(remote: OwnRemote, branch: str, cache: Path, progress: ProgressBar, t
 
 def _fill(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> LocalCache:
     database = open_database(path, CARDS_SCHEMA)
-    if fact(database, "analyser") not in ("", ANALYSER_VERSION):
-        database.close()
-        remove(path)
-        database = open_database(path, CARDS_SCHEMA)
     try:
         with progress("Reading the memory", steps(memory)) as tick:
             fill_cache(database, memory, stamp, tick)
@@ -195,7 +190,6 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
             database, memory.state.base.digest_shards(), _fixes_by_shard(memory.state.every_fix()), hidden, tick
         )
         note(database, "stamp", stamp)
-        note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.state.repo or "")
         note(database, "hidden", " ".join(memory.hidden_people.logins))
         note(database, "questions", json.dumps(memory.stored_settings.commands.questions))

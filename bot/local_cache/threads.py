@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -27,7 +25,9 @@ def record_named(memory: Memory, text: str, repo: str) -> Thread | None:
 def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
     """Return the thread with this name, else the session with this name. Warns if sessions cannot be read."""
     if not local_memory.missing:
-        with open_records(local_memory) as memory:
+        from bot.local_cache.sync import memory_of  # slow to load
+
+        with memory_of(local_memory) as memory:
             if thread := record_named(memory, text, local_memory.repo):
                 return thread
     name = next(key for key in keys_of(text, local_memory.repo) if isinstance(key, str))
@@ -56,12 +56,3 @@ def _make_card(local_memory: LocalMemory, thread: Thread) -> Card:
     card = card_of(DIGESTS.line(digest(thread, repo=local_memory.repo or None)) or "")
     assert card is not None
     return card
-
-
-@contextmanager
-def open_records(local_memory: LocalMemory) -> Iterator[Memory]:
-    """Open the whole memory with its records, as it was when the cache was opened. Slow to load."""
-    from bot.local_cache.sync import memory_of
-
-    with memory_of(local_memory) as memory:
-        yield memory

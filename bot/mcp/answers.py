@@ -83,7 +83,7 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
             "linked": rows_of(LINKED_FIELDS, linked, memory.home, agents=True),
             "passages": passages,
         }
-        unused = [f"Not used: {note}." for note in request.parsed_query.unused]
+        unused = [f"Not used: {note}." for note in request.query.unused]
         data = _memory_data(tools, memory, fields, found=bool(hits or passages), notes=[*unused, *sessions.notes])
     return _hits_answer(data, _for_words(request.words), request.limit)
 
@@ -93,12 +93,11 @@ def _search_organisation(tools: ToolContext, request: WordSearch) -> ToolAnswer:
 
     if not tools.organisation:
         raise UserError("no other repositories are set up here: set PRECEDENT_ORG to the folder of `precedent org`")
-    items, notes, sources = search_folder(Path(tools.organisation).absolute(), request, now())
-    hits = rows_of(ORGANISATION_FIELDS, items, agents=True)
-    data = _data(
-        _NO_HITS | {"hits": hits}, found=bool(hits), searched=sum(one.threads for one in sources.sources), notes=notes
-    )
-    return _listed(request, data, hits, sources.search_scope)
+    result = search_folder(Path(tools.organisation).absolute(), request, now())
+    hits = result.rows(agents=True)
+    fields = _NO_HITS | {"hits": hits, "searched_messages": result.messages}
+    data = _data(fields, found=bool(hits), searched=result.threads, notes=result.notes)
+    return _listed(request, data, hits, result.search_scope)
 
 
 def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:
@@ -220,12 +219,12 @@ def _sessions_text(data: Row) -> str:
 
 
 def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
-    from bot.local_cache.threads import open_records
+    from bot.local_cache.sync import memory_of
     from bot.questions.issue import QuestionService, issue_context
 
     with tools.open_memory() as memory:
         number = request.issue.within(memory.repo)
-        with open_records(memory) as records:
+        with memory_of(memory) as records:
             service = QuestionService(records, settings_of(memory), RepositoryAddress(memory.repo or None))
             thread = records.records([number]).get(number)
             if not isinstance(thread, Thread):

@@ -46,14 +46,13 @@ from bot.questions.requests import (
     DraftRequest,
     Issue,
     IssueRequest,
-    SearchFilter,
     ThreadRequest,
     WordSearch,
     WorkRequest,
     parse_issue,
 )
 from bot.questions.views import WORK_SECTIONS
-from bot.reading.search_query import AGE_PATTERN, moment_of, search_query
+from bot.reading.search_query import AGE_PATTERN, given_filters, moment_of, search_query
 
 INSTRUCTIONS = (
     "The memory of this repository: its issues, pull requests, pages and agent sessions, how they ended and what was "
@@ -261,11 +260,11 @@ def search_memories(  # noqa: PLR0913, PLR0917 - the parameters of the tool
     own, for a problem that this repository does not know. Read a hit of this repository whole with get_conversation."""
     is_of_organisation = kind == "organisation"
     if is_of_organisation and expand:
-        raise UserError("expand: the index of an organisation has no links: leave it out")
-    labels, card_kind = frozenset(filter(None, [label.strip()])), "all" if is_of_organisation else kind
-    filters = SearchFilter(state, card_kind, labels, since=moment_or_none(since, now()))
-    parsed = search_query(query, now())
-    return WordSearch(query, filters, limit, expand, query=parsed, is_of_organisation=is_of_organisation)
+        raise UserError("expand is for a search in this repository: leave it out")
+    labels, card_kind = filter(None, [label.strip()]), "all" if is_of_organisation else kind
+    filters = given_filters(state, card_kind, labels, changed_since=moment_or_none(since, now()))
+    parsed = search_query(query, now(), given=filters)
+    return WordSearch(query, parsed, limit, expand, is_of_organisation=is_of_organisation)
 
 
 def get_conversation(

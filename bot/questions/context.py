@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from bot.domain.thread import Thread, ThreadId
-from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS, HistoryRequest
+from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
 from bot.reading.conversations import (
     CONVERSATION_GAP,
     Conversation,
@@ -148,12 +148,6 @@ class _Selection:
             return cost
         edges = self.form.edges(self.shown(piece.position, piece.turn is None), len(conversation.turns))
         return cost + sum(map(len, edges)) + separator
-
-
-def find_history(request: HistoryRequest, threads: Iterable[Thread], form: HistoryFormat) -> ConversationHistory:
-    """Choose which recent conversations of these threads to show."""
-    recent = recent_conversations(threads, request.me, request.now, request.days, keeps_newest=request.keeps_newest)
-    return history_of(recent, form, request.chars)
 
 
 def history_of(past: RecentConversations, form: HistoryFormat, chars: int = MAX_CHARS) -> ConversationHistory:

@@ -54,7 +54,7 @@ def about_words(query: SearchQuery, cards: CardSearch, read: ReadMessages, servi
     """The threads that a search finds, the best first, at most five, each with how it ended, what was decided and what
     was said about the words. A duplicate is shown as its original. If decisions are sought, only those on the topic are
     in the answer."""
-    found = find_words(WordSearch(query.words, limit=2 * MAX_THREADS, query=query), cards, read)
+    found = find_words(WordSearch(query.words, query, 2 * MAX_THREADS), cards, read)
     mentions = _find_mentions([hit.card.id for hit in found.hits], query.words, CONVERSATION_CHARS, service)
     mentions = [replace(each, passage=_passage(each, found.passages)) for each in mentions[:MAX_THREADS]]
     if query.decides and query.words:

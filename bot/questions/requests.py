@@ -37,72 +37,39 @@ def nothing_read(_: Iterable[CardId]) -> dict[CardId, Sequence[ThreadMessage]]:
     return {}
 
 
-class SearchFilter(NamedTuple):
-    """Selects threads of this ``state`` and ``kind`` (``all``: any), with all ``labels``, opened by ``author``, changed
-    since then. Labels and logins ignore case."""
-
-    state: str = "all"
-    kind: str = "all"
-    labels: frozenset[str] = frozenset()
-    author: str = ""
-    since: datetime | None = None
-
-    def matches(self, card: ThreadFacts) -> bool:
-        return (
-            self.state in ("all", card.state)
-            and self.kind in ("all", card.kind)
-            and {label.casefold() for label in self.labels} <= {label.casefold() for label in card.labels}
-            and self.author.casefold() in ("", card.author.casefold())
-            and (self.since is None or card.updated_at >= self.since)
-        )
-
-    @property
-    def keep(self) -> Keep | None:
-        """What `matches` does; None if all threads pass."""
-        return None if self == SearchFilter() else self.matches
-
-
 class WordSearch(NamedTuple):
-    """Find at most ``limit`` threads that pass the filter ``choice``: messages of transcripts if its kind is
-    ``session``, both if it is ``all``.
+    """Find at most ``limit`` threads: messages of transcripts if the only kind is ``session``, both without a kind.
 
-    ``words`` is the text as typed, ``query`` its parsed form (None: just words). ``expand`` adds the threads one link
-    away. ``logs`` are transcripts in addition to those in the settings. ``is_of_organisation``: search the index of
+    ``words`` is the text as typed, ``query`` its parsed form with all filters. ``expand`` adds the
+    threads one link away. ``logs`` are transcripts in addition to those in the settings. ``is_of_organisation``: search
     many repositories.
     """
 
     words: str
-    choice: SearchFilter = SearchFilter()
+    query: SearchQuery
     limit: int = 10
     expand: bool = False
     logs: tuple[str, ...] = ()
-    query: SearchQuery | None = None
     is_of_organisation: bool = False
 
     @property
-    def parsed_query(self) -> SearchQuery:
-        return self.query or SearchQuery(self.words)
-
-    @property
     def is_of_sessions(self) -> bool:
-        return self.choice.kind == "session" or self.parsed_query.kinds == {Kind.SESSION}
+        return self.query.kinds == {Kind.SESSION}
 
     @property
     def takes_sessions(self) -> bool:
         """Whether it also searches sessions, after the threads."""
-        is_for_all = self.choice.kind == "all" and (
-            not self.parsed_query.kinds or Kind.SESSION in self.parsed_query.kinds
-        )
-        return is_for_all and not set(self.filters_without_sessions) - {"expand"}
+        kinds = self.query.kinds
+        return (not kinds or Kind.SESSION in kinds) and not set(self.filters_without_sessions) - {"expand"}
 
     @property
     def filters_without_sessions(self) -> tuple[str, ...]:
         """The filters in use that do not exist for sessions."""
-        choice, query = self.choice, self.parsed_query
+        query = self.query
         filters = {
-            "state": choice.state != "all" or query.states,
-            "label": choice.labels or query.labels,
-            "author": choice.author or query.authors,
+            "state": query.states,
+            "label": query.labels,
+            "author": query.opened_by or query.authors,
             "role": query.roles,
             "before": query.before,
             "expand": self.expand,
@@ -112,29 +79,24 @@ class WordSearch(NamedTuple):
     @property
     def since(self) -> datetime | None:
         """The earliest time of messages of sessions."""
-        return max(filter(None, (self.choice.since, self.parsed_query.after)), default=None)
+        return max(filter(None, (self.query.changed_since, self.query.after)), default=None)
 
 
 class WorkRequest(NamedTuple):
     """Find what matters for the work in a checkout, as of ``now``; with ``files``, what matters for them.
 
     A path that ends with "/" is a folder, at the top of the project if it begins with "./"; any other path may be a
-    file or a folder. ``is_search``: find at most ``limit`` threads that pass ``choice``, about the words if there are
-    any, and nothing else; ``words`` and ``query`` are as in `WordSearch`.
+    file or a folder. ``is_search``: find at most ``limit`` threads, about the words if there are any, and nothing else;
+    ``words`` and ``query`` are as in `WordSearch`.
     """
 
     worktree: Worktree
     now: datetime
     words: str = ""
     limit: int = 20
-    choice: SearchFilter = SearchFilter()
-    query: SearchQuery | None = None
+    query: SearchQuery = SearchQuery()
     files: tuple[str, ...] = ()
     is_search: bool = False
-
-    @property
-    def parsed_query(self) -> SearchQuery:
-        return self.query or SearchQuery(self.words)
 
 
 AnySearch = TypeVar("AnySearch", WordSearch, WorkRequest)
@@ -144,7 +106,7 @@ def asked_by(request: AnySearch, questions: tuple[str, ...], now: datetime) -> A
     """The request as people understand it who ask with these phrases."""
     if not questions:
         return request
-    return request._replace(query=search_query(request.words, now, questions))
+    return request._replace(query=search_query(request.words, now, questions, given=request.query))
 
 
 class ThreadRequest(NamedTuple):
@@ -174,19 +136,6 @@ class DraftRequest(NamedTuple):
     title: str
     body: str
     now: datetime
-
-
-class HistoryRequest(NamedTuple):
-    """Ask what was said in some threads in the days before ``now``, in at most ``chars`` characters.
-
-    ``keeps_newest``: also the newest conversation, however old it is.
-    """
-
-    now: datetime
-    me: tuple[str, ...] = ()
-    days: int = DAYS
-    chars: int = MAX_CHARS
-    keeps_newest: bool = False
 
 
 class CardSearch(Protocol):

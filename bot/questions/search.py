@@ -44,16 +44,12 @@ def find_words(request: WordSearch, cards: CardSearch, read: ReadMessages) -> Th
 
     Without words: those that match the qualifiers, the one that changed last first.
     """
-    query, limit = request.parsed_query, request.limit
-    hits = find_threads(query, cards, read, limit=limit, keep=request.choice.keep)
+    query, limit = request.query, request.limit
+    hits = find_threads(query, cards, read, limit=limit)
     by_id = {hit.card.id: hit for hit in hits}
     numbers = query.numbers[:limit]
     by_number = cards.cards(numbers) if numbers else {}
-    named = [
-        by_number[n]
-        for n in numbers
-        if n in by_number and request.choice.matches(by_number[n]) and query.matches_thread(by_number[n])
-    ]
+    named = [by_number[n] for n in numbers if n in by_number and query.matches_thread(by_number[n])]
     named_hits = {card.id: by_id.get(card.id) or CardHit(card, 0.0, 1.0, ()) for card in named}
     shown = tuple({**named_hits, **by_id}.values())[:limit]
     passages = passages_of(((hit.card.id, hit.card.kind, hit.message) for hit in shown), query, read)

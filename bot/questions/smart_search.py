@@ -97,9 +97,9 @@ def rank_threads(
     one of few that name a file being changed, or it holds much of the branch's name or, on a clean trunk, of a
     commit's subject. A duplicate is replaced by its original.
     """
-    query, now = request.parsed_query, request.now
-    pool = _Pool(cards, lambda card: query.matches_thread(card) and request.choice.matches(card))
-    if terms(query.words) or query.has_filters or query.numbers:
+    query, now = request.query, request.now
+    pool = _Pool(cards, query.matches_thread)
+    if terms(query.words) or query.numbers or (query.has_filters and request.words.strip()):
         _add_by_words(request, signals, pool, read)
     else:
         _add_by_checkout(signals, pool)
@@ -149,10 +149,10 @@ def spellings(text: str, wanted_terms: Iterable[str]) -> list[str]:
 
 
 def _add_by_words(request: WorkRequest, signals: WorktreeQuery, pool: _Pool, read: ReadMessages) -> None:
-    query = request.parsed_query
+    query = request.query
     named = {*signals.tickets, *signals.mentioned}
     files_by_thread = named_files(signals.files, pool.cards)
-    hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=request.choice.keep)
+    hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES)
     if (named or files_by_thread) and not query.is_question:  # an answer leaves out what is not about the question
         missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
 

@@ -22,7 +22,7 @@ MAX_PHRASE_CHECKS = 300
 
 
 def find_threads(
-    query: SearchQuery, cards: CardSearch, read: ReadMessages, *, limit: int, keep: Keep | None
+    query: SearchQuery, cards: CardSearch, read: ReadMessages, *, limit: int, keep: Keep | None = None
 ) -> list[CardHit]:
     """The ``limit`` best threads for a query in the order of `bot.questions.evidence`, each with its best message.
 

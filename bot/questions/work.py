@@ -77,7 +77,7 @@ def find_for_work(request: WorkRequest, cards: Cards, read: ReadMessages = nothi
         return _about_files(request, cards)
     signals = worktree_query(request.worktree)
     ranked = rank_threads(request, signals, cards, read)
-    unused = (*request.parsed_query.unused, *unused_signals(request.worktree, signals))
+    unused = (*request.query.unused, *unused_signals(request.worktree, signals))
     answer = _hits(request, ranked, read) if request.is_search else _about_work(request, signals, ranked, cards)
     return replace(answer, used=signals.used, unused=unused)
 
@@ -85,7 +85,7 @@ def find_for_work(request: WorkRequest, cards: Cards, read: ReadMessages = nothi
 def _hits(request: WorkRequest, ranked: tuple[RankedThread, ...], read: ReadMessages) -> WorkAnswer:
     threads = ranked[: max(0, request.limit)]
     messages = ((one.card.id, one.card.kind, one.message) for one in threads)
-    return WorkAnswer(threads, passages=passages_of(messages, request.parsed_query, read))
+    return WorkAnswer(threads, passages=passages_of(messages, request.query, read))
 
 
 def _about_files(request: WorkRequest, cards: Cards) -> WorkAnswer:

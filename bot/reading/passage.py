@@ -32,8 +32,10 @@ _MAX_PIECE_CHARS = 2_000
 """A longer sentence is split into pieces of this length, so that a wall of text takes linear time too."""
 
 
-def passage(text: str, query_terms: Collection[str], phrases: Sequence[str] = ()) -> str:
+def passage(text: str, query_terms: Collection[str], phrases: Sequence[str] = (), most: int = MAX_PASSAGE_CHARS) -> str:
     """At most two sentences of ``text`` on one line, those with most of the query terms; "" if none has any.
+
+    They have at most ``most`` characters.
 
     A sentence with one of the (folded) ``phrases`` ranks above all others; one quoted from another message (``> …``)
     ranks below them. ``…`` marks where a sentence was cut. Linear in the length of the text.
@@ -53,10 +55,10 @@ def passage(text: str, query_terms: Collection[str], phrases: Sequence[str] = ()
     if best < 0 or not any(ranks[best][:2]):
         return ""
     shown = sentences[best]
-    if len(shown) > MAX_PASSAGE_CHARS:
-        return _window(shown, query_terms, phrases)
+    if len(shown) > most:
+        return _window(shown, query_terms, phrases, most)
     following = sentences[best + 1] if best + 1 < len(sentences) else ""
-    has_room = following and not following.startswith(">") and len(shown) + 1 + len(following) <= MAX_PASSAGE_CHARS
+    has_room = following and not following.startswith(">") and len(shown) + 1 + len(following) <= most
     return f"{shown} {following}" if has_room else shown
 
 
@@ -72,7 +74,7 @@ def _rank(sentence: str, query_terms: Collection[str], phrases: Sequence[str]) -
     return sum(phrase in folded for phrase in phrases), shared * (2 if is_own else 1), is_own
 
 
-def _window(sentence: str, query_terms: Collection[str], phrases: Sequence[str]) -> str:
+def _window(sentence: str, query_terms: Collection[str], phrases: Sequence[str], most: int) -> str:
     """The part of a long sentence where the query's words are densest."""
     words = _words(sentence)
     hits = [bool(set(terms(word)).intersection(query_terms)) for word in words]
@@ -80,8 +82,9 @@ def _window(sentence: str, query_terms: Collection[str], phrases: Sequence[str])
         folded = fold(sentence)
         place, ends = max(0, *map(folded.find, phrases)), accumulate(map(len, words))
         hits[next((at for at, end in enumerate(ends) if end > place), 0)] = True  # no term, so a phrase matched
-    start, end = _densest(words, hits)
-    is_left, room = True, MAX_PASSAGE_CHARS - len(ELLIPSIS) * 2 - 2 - sum(map(len, words[start:end]))
+    start, end = _densest(words, hits, most)
+    room_inside = most - len(ELLIPSIS) * 2 - 2
+    is_left, room = True, room_inside - sum(map(len, words[start:end]))
     while room > 0 and (start > 0 or end < len(words)):
         is_left = start > 0 and (is_left or end == len(words))
         word = words[start - 1] if is_left else words[end]
@@ -89,7 +92,7 @@ def _window(sentence: str, query_terms: Collection[str], phrases: Sequence[str])
         if room >= 0:
             start, end = (start - 1, end) if is_left else (start, end + 1)
         is_left = not is_left
-    shown = "".join(words[start:end]).rstrip()[: MAX_PASSAGE_CHARS - len(ELLIPSIS) * 2 - 2]
+    shown = "".join(words[start:end]).rstrip()[:room_inside]
     return f"{ELLIPSIS + ' ' if start else ''}{shown}{' ' + ELLIPSIS if end < len(words) else ''}"
 
 
@@ -99,13 +102,13 @@ def _words(sentence: str) -> list[str]:
     return _WORD.findall(f"{sentence} ")
 
 
-def _densest(words: Sequence[str], hits: Sequence[bool]) -> tuple[int, int]:
-    """The range from one hit to another that contains the most hits within the length of a passage."""
+def _densest(words: Sequence[str], hits: Sequence[bool], most: int) -> tuple[int, int]:
+    """The range from one hit to another that contains the most hits within ``most`` characters."""
     places = [index for index, is_hit in enumerate(hits) if is_hit]
     starts = [0, *accumulate(map(len, words))]
     best, first = (0, 0, 0), 0
     for last, index in enumerate(places):
-        while first < last and starts[index + 1] - starts[places[first]] > MAX_PASSAGE_CHARS - 4:
+        while first < last and starts[index + 1] - starts[places[first]] > most - 4:
             first += 1
         best = max(best, (last - first + 1, -places[first], index + 1))
     return -best[1], best[2]

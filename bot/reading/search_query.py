@@ -79,7 +79,7 @@ class SearchQuery(NamedTuple):
     later, and ``before`` it if written earlier. ``numbers`` are the threads named in the search (``#48``).
     ``decides``: decisions are sought; ``is_question``: it was asked as a question, and the words are its topic, none if
     it names threads. ``verb`` is what a question says was done ("drop"). ``questions`` are the phrases by which the
-    repository's people ask.
+    repository's people ask. A thread is ``opened_by`` an account (folded), and was ``changed_since`` a moment.
     """
 
     words: str = ""
@@ -96,6 +96,13 @@ class SearchQuery(NamedTuple):
     decides: bool = False
     verb: str = ""
     questions: tuple[str, ...] = ()
+    opened_by: str = ""
+    changed_since: datetime | None = None
+
+    @property
+    def filters(self) -> SearchQuery:
+        """The same conditions without the words."""
+        return self._replace(words="", phrases=(), numbers=(), is_question=False, decides=False, verb="", questions=())
 
     @property
     def has_filters(self) -> bool:
@@ -104,8 +111,8 @@ class SearchQuery(NamedTuple):
 
     @property
     def has_thread_filters(self) -> bool:
-        """Whether the search names a state, a kind or a label."""
-        return bool(self.states or self.kinds or self.labels)
+        """Whether the search says what a thread is like."""
+        return bool(self.states or self.kinds or self.labels or self.opened_by or self.changed_since)
 
     @property
     def has_message_filters(self) -> bool:
@@ -133,11 +140,13 @@ class SearchQuery(NamedTuple):
         return (f"{shown}: not in the index, as it is too short or no word",) if words else ()
 
     def matches_thread(self, thread: ThreadFacts) -> bool:
-        """Whether a thread has the right state, kind and labels."""
+        """Whether a thread has the right state, kind, labels and author, and changed recently enough."""
         return (
             (not self.states or (thread.kind.traits.has_state and thread.state in self.states))
             and (not self.kinds or thread.kind in self.kinds)
             and self.labels <= {label.casefold() for label in (thread.labels if self.labels else ())}
+            and self.opened_by in ("", thread.author.casefold())
+            and (self.changed_since is None or thread.updated_at >= self.changed_since)
         )
 
     def matches_message(self, author: str, role: str | None, at: datetime | None) -> bool:
@@ -160,15 +169,39 @@ def fold(text: str) -> str:
     return " ".join(unify_forms(plain(text)).casefold().split())
 
 
-def search_query(text: str, now: datetime, questions: tuple[str, ...] = (), *, strict: bool = True) -> SearchQuery:
-    """Parse a search. Linear in its length.
+def given_filters(
+    state: str = "all",
+    kind: str = "all",
+    labels: Iterable[str] = (),
+    opened_by: str = "",
+    changed_since: datetime | None = None,
+) -> SearchQuery:
+    """The filters that options give; ``all`` and "" are none."""
+    return SearchQuery(
+        states=frozenset({state} - {"all"}),
+        kinds=frozenset({kind} - {"all"}),
+        labels=frozenset(label.casefold() for label in labels),
+        opened_by=opened_by.casefold(),
+        changed_since=changed_since,
+    )
+
+
+def search_query(
+    text: str,
+    now: datetime,
+    questions: tuple[str, ...] = (),
+    *,
+    strict: bool = True,
+    given: SearchQuery = SearchQuery(),  # noqa: B008 - a constant
+) -> SearchQuery:
+    """Parse a search. Linear in its length. The filters ``given`` hold like those in the text.
 
     Raises UserError for a known qualifier with a wrong value; without ``strict`` it becomes plain words.
     """
     words: list[str] = []
     spoken: list[str] = []
     phrases: list[str] = []
-    query, count = SearchQuery(), 0
+    query, count = given.filters, 0
     for token in _TOKEN.finditer(text.translate(_CURLY_QUOTES)):
         if token["name"] and count < MAX_QUALIFIERS:
             filtered = _add_filter(query, token, now, strict=strict)

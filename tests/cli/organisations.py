@@ -78,7 +78,7 @@ def work_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
 
 
 def build_organisation(folder: Path) -> None:
-    """Create two repositories and a home folder in which both are added to an index."""
+    """Create two repositories and a home folder in which both are added to a list."""
     from bot.cli.main import main
 
     with pytest.MonkeyPatch.context() as patch:

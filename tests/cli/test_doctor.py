@@ -20,8 +20,16 @@ from bot.cli.checks.collect import _MAX_FILES, SetupFacts, _read_checkout
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code, parse_remote_url
-from bot.cli.checks.text_model import GAIN, check_text_model
-from bot.cli.commands.doctor import Terminal, as_data, doctor_options, examine, judge, render_findings
+from bot.cli.commands.doctor import (
+    GAIN,
+    Terminal,
+    as_data,
+    check_text_model,
+    doctor_options,
+    examine,
+    judge,
+    render_findings,
+)
 from bot.cli.parser import parse
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable

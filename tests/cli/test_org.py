@@ -1,29 +1,21 @@
-"""Many repositories on one machine: their list, what an update reads, and what a search across them finds."""
+"""Many repositories on one machine: their list, what an update fetches, and what a search across them finds."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
+import sqlite3
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bot.domain.thread import FORGOTTEN, Tombstone
 from bot.domain.thread_json import archive_fields
-from bot.local_cache.local_memory import no_progress
-from bot.local_cache.organisation import INDEX_FOLDER, LIST_FILE, open_index, organisation_folder
-from bot.local_cache.organisation_update import OrganisationUpdate, remove_sources, update_sources
-from bot.recall.candidates import Candidates, OrganisationUnavailable
+from bot.local_cache.local_memory import cache_folder
+from bot.local_cache.organisation import LIST_FILE, MAX_SOURCES, organisation_folder
 from tests.cli.checkouts import show_on_terminal, strip_codes
 from tests.cli.fixtures import built_once
 from tests.cli.organisations import THEN, Organisation, build_organisation, issue, solved_issue, work_at
@@ -31,12 +23,10 @@ from tests.cli.program_result import Run
 from tests.cli.test_output import validator
 from tests.memory.remotes import commit, git
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two repositories, and a home folder with both in the default index. Tests only read and copy it."""
+    """Two repositories, and a home folder with both in the default list. Tests only read and copy it."""
     return built_once(tmp_path_factory, "organisation", build_organisation)
 
 
@@ -47,135 +37,79 @@ def organisation(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def indexed(saved: Path, organisation: Organisation) -> Organisation:
+def listed(saved: Path, organisation: Organisation) -> Organisation:
     """The organisation with both repositories added to the default folder."""
     shutil.copytree(saved / "home", organisation.folder / "home", ignore=lambda *_: [".gitconfig"], dirs_exist_ok=True)
     return organisation
 
 
-@pytest.fixture
-def shared_folder(saved: Path) -> Path:
-    """The index of both repositories. Tests only read it."""
-    return saved / "home/.local/share/precedent/organisation"
-
-
-def cites(call: Run, *words: str, folder: Path | str = "") -> list[str]:
-    result = call("search", *words, f"--org={folder}", "--json")
+def cites(call: Run, *words: str) -> list[str]:
+    result = call("search", *words, "--org", "--json")
     assert result.code == 0, result.err
     validator("search", is_closed=True).validate(result.data)
     return [row["cite"] for row in result.data]
 
 
-def count_changes(call: Run, *words: str | Path) -> dict[str, int]:
+def count_threads(call: Run, *words: str | Path) -> dict[str, int]:
     result = call("org", *words, "--json")
     assert result.code == 0, result.err
-    return {row["repository"]: row["changed"] for row in result.data["repositories"]}
+    return {row["repository"]: row["threads"] for row in result.data["repositories"]}
 
 
-@pytest.mark.slow
-def test_a_problem_that_another_repository_solved_is_found_with_its_outcome(shared_folder: Path, call: Run) -> None:
-    result = call("search", "token", "refresh", "proxy", "--org", shared_folder, "--json")
+def test_a_problem_that_another_repository_solved_is_found_with_its_outcome(listed: Organisation, call: Run) -> None:
+    result = call("search", "token", "refresh", "proxy", "--org", "--json")
     (row,) = [row for row in result.data if row["repository"] == "octo-org/sdk"]
-    assert (row["id"], row["cite"], row["state"]) == (12, "octo-org/sdk#12", "closed")
+    assert (row["id"], row["cite"], row["state"], row["messages"]) == (12, "octo-org/sdk#12", "closed", 2)
     assert row["url"] == "https://github.com/octo-org/sdk/issues/12"
     assert (row["outcome"]["kind"], row["outcome"]["fix"]) == ("fixed", "octo-org/sdk#13")
     assert row["outcome"]["release"] == "v4.2"
     assert {*row["why"][0].removeprefix("holds ").split(", ")} == {"token", "refresh", "proxy"}
-    line = call("search", "token", "refresh", "--org", shared_folder).out
+    line = call("search", "token", "refresh", "--org").out
     assert line.startswith("octo-org/sdk#12\tclosed\t")
     assert line.endswith("\tToken refresh loops behind a proxy\n")
 
 
-@pytest.mark.slow
-def test_an_update_reads_only_what_changed_and_removes_what_is_gone(indexed: Organisation, call: Run) -> None:
-    assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
-    indexed.remember("octo-org/sdk", issue(15, "Zebrafinch colours are wrong"))
+def test_what_was_said_and_decided_elsewhere_is_cited_in_full(listed: Organisation, call: Run) -> None:
+    said = "We decided to drop zebrafinch."
+    listed.remember("octo-org/sdk", issue(20, "Caching", "Which one?", said), issue(21, "Later", "See #20."))
+    assert call("org", "update").code == 0
+    (row,) = call("search", "zebrafinch", "--org", "--json").data
+    (decision,) = row["decisions"]
+    assert (row["cite"], decision["text"]) == ("octo-org/sdk#20", said)
+    assert decision["url"] == row["passages"][0]["url"] == "https://github.com/octo-org/sdk/issues/20"
+
+
+def test_an_update_fetches_what_changed_and_what_is_gone(listed: Organisation, call: Run) -> None:
+    listed.remember("octo-org/sdk", issue(15, "Zebrafinch colours are wrong"))
     assert cites(call, "zebrafinch") == []
-    assert count_changes(call, "update", "octo-org/app") == {"octo-org/app": 0}
-    assert count_changes(call, "update", "OCTO-ORG/SDK") == {"octo-org/sdk": 1}
+    assert count_threads(call, "update", "octo-org/app") == {"octo-org/app": 1}
+    assert cites(call, "zebrafinch") == []
+    assert count_threads(call, "update", "OCTO-ORG/SDK") == {"octo-org/sdk": 3}
     assert cites(call, "zebrafinch") == ["octo-org/sdk#15"]
     tombstone = Tombstone(15, THEN + timedelta(days=2), FORGOTTEN)
-    indexed.remember("octo-org/sdk", tombstone, issue(7, "Colours are not told", updated_at=THEN + timedelta(days=3)))
-    assert count_changes(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 0}
+    listed.remember("octo-org/sdk", tombstone, issue(7, "Colours are not told", updated_at=THEN + timedelta(days=3)))
+    assert count_threads(call, "update") == {"octo-org/sdk": 3, "octo-org/app": 1}
     assert (cites(call, "zebrafinch"), cites(call, "colours")) == ([], ["octo-org/sdk#7"])
 
 
-@pytest.mark.slow
-def test_forgotten_threads_are_removed_even_if_the_record_of_indexed_threads_is_damaged(
-    indexed: Organisation, call: Run
-) -> None:
-    """As after an update that was killed, or one by another version of Precedent."""
-    indexed.remember("octo-org/sdk", Tombstone(12, THEN + timedelta(days=2), FORGOTTEN))
-    for file in organisation_folder(None).glob("threads-*.json"):
-        file.write_text("damaged")
-    assert count_changes(call, "update", "octo-org/sdk") == {"octo-org/sdk": 1}
-    assert (cites(call, "token"), cites(call, "retry")) == ([], ["octo-org/sdk#14"])
+def test_a_term_counts_as_much_in_a_small_repository_as_in_a_large_one(organisation: Organisation, call: Run) -> None:
+    filler = [issue(number, f"Something else {number}") for number in range(2, 40)]
+    text = "The zebrafinch loops"
+    organisation.remember("octo-org/large", issue(1, text), *filler)
+    organisation.remember("octo-org/small", issue(1, text), issue(2, "The zebrafinch crashes"))
+    assert call("org", "add", "octo-org/large", "octo-org/small").code == 0
+    scores = {row["cite"]: row["score"] for row in call("search", "zebrafinch", "loops", "--org", "--json").data}
+    assert scores["octo-org/small#1"] == pytest.approx(scores["octo-org/large#1"], rel=0.05)
 
 
-@contextmanager
-def open_unanswering_index(folder: Path) -> Iterator[Candidates]:
-    """An index whose files cannot be rewritten within the time allowed."""
-
-    class UnansweringIndex:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(index, name)
-
-        def compact(self, *, purges: bool = False) -> None:
-            raise OrganisationUnavailable("the index did not answer")
-
-    with open_index(folder) as index:
-        yield UnansweringIndex()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", ["forgotten", "removed"])
-def test_forgotten_or_removed_text_leaves_the_files_with_the_following_update(
-    indexed: Organisation, change: str
-) -> None:
-    """Also if a removal could not rewrite the files at first, and is repeated."""
-    open_impatiently = partial(open_index, retention=timedelta(milliseconds=1))
-    update = OrganisationUpdate(organisation_folder(None), no_progress, index_at=open_impatiently)
-    secret = "zqxjkvbp"
-    indexed.remember("octo-org/sdk", issue(15, secret * 20))
-    update_sources([1, 2], update)
-    assert is_in_index(secret)
-    if change == "forgotten":
-        indexed.remember("octo-org/sdk", Tombstone(15, THEN + timedelta(days=2), FORGOTTEN))
-        update_sources([1, 2], update)
-    else:
-        with pytest.raises(OrganisationUnavailable):
-            remove_sources([1], update._replace(index_at=open_unanswering_index))
-        remove_sources([1], update)
-    update_sources([1, 2], update)
-    assert not is_in_index(secret)
-
-
-def is_in_index(words: str) -> bool:
-    files = [file for file in (organisation_folder(None) / INDEX_FOLDER).rglob("*") if file.is_file()]
-    return any(words.encode() in file.read_bytes() for file in files)
-
-
-@pytest.mark.slow
-def test_an_update_heals_an_index_whose_catalogue_was_deleted(indexed: Organisation, call: Run) -> None:
-    shutil.rmtree(organisation_folder(None) / INDEX_FOLDER / "here" / "catalogue.lance")
-    assert cites(call, "token") == []
-    assert count_changes(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
-    assert cites(call, "token") == ["octo-org/sdk#12"]
-
-
-@pytest.mark.slow
-def test_newly_ignored_people_are_removed_from_the_index_with_their_words(
-    organisation: Organisation, call: Run
-) -> None:
+def test_newly_ignored_people_are_no_longer_found_with_their_words(organisation: Organisation, call: Run) -> None:
     top = organisation.checkout("octo-org/app", "branch: precedent\n")
     assert call("org", "add", top).code == 0
-    assert cites(call, "upgrade") == ["octo-org/app#7"]
+    assert "octocat" in call("search", "upgrade", "--org", "--json").out
     (top / ".github/precedent.yml").write_text("ignore:\n  people: [octocat]\n")
-    assert count_changes(call, "update") == {"octo-org/app": 1}
-    assert (cites(call, "upgrade"), cites(call, "login")) == ([], ["octo-org/app#7"])
+    assert "octocat" not in call("search", "upgrade", "--org", "--json").out
 
 
-@pytest.mark.slow
 def test_a_checkout_is_added_by_its_path_with_its_settings(organisation: Organisation, call: Run) -> None:
     organisation.remember("octo-org/hush", issue(1, "Zebrafinch"))
     top = organisation.checkout("octo-org/sdk", "branch: precedent\n")
@@ -186,49 +120,46 @@ def test_a_checkout_is_added_by_its_path_with_its_settings(organisation: Organis
         ("octo-org/sdk", str(top), 2),
         ("octo-org/hush", "", 1),
     ]
-    again = call("org", "add", top / ".github", "--json").data["repositories"]
-    assert [(row["repository"], row["changed"]) for row in again] == [("octo-org/sdk", 0)]
+    assert count_threads(call, "add", top / ".github") == {"octo-org/sdk": 2}
+    assert "in the list with another branch" in call("org", "add", top, "--memory-branch", "precedent").err
     assert len(call("org", "list", "--json").data["repositories"]) == 2
 
 
-@pytest.mark.slow
-def test_a_removed_repository_is_no_longer_found_and_its_number_is_not_reused(indexed: Organisation, call: Run) -> None:
+def test_a_removed_repository_is_no_longer_found(listed: Organisation, call: Run) -> None:
     assert cites(call, "token") == ["octo-org/sdk#12"]
     assert call("org", "remove", "octo-org/sdk").code == 0
     assert cites(call, "token") == []
-    assert call("org", "list").out.startswith("octo-org/app\t1\t0\t")
-    stored = json.loads((organisation_folder(None) / LIST_FILE).read_text())
-    assert ([entry["number"] for entry in stored["repositories"]], stored["next"]) == ([2], 3)
+    assert call("org", "list").out.startswith("octo-org/app\t1\t20")
     assert call("org", "remove", "octo-org/sdk").err == (
         "precedent org: 'octo-org/sdk' is not in the list: see precedent org list\n"
     )
-    assert count_changes(call, "add", "octo-org/sdk") == {"octo-org/sdk": 2}
-    assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
-def test_a_full_list_refuses_more_repositories_and_loses_none(indexed: Organisation, call: Run) -> None:
-    stored = json.loads((organisation_folder(None) / LIST_FILE).read_text())
-    sdk = stored["repositories"][0]
-    stored["repositories"] = [sdk, *(sdk | {"number": n, "name": f"o/{n}", "key": str(n)} for n in range(2, 1_001))]
-    (organisation_folder(None) / LIST_FILE).write_text(json.dumps(stored | {"next": 1_001}))
-    assert "at most 1,000 repositories" in call("org", "add", "octo-org/app").err
-    names = [row["repository"] for row in call("org", "list", "--json").data["repositories"]]
-    assert names == ["octo-org/sdk", *(f"o/{n}" for n in range(2, 1_001))]
-    assert count_changes(call, "add", "octo-org/sdk") == {"octo-org/sdk": 0}
+def test_a_full_list_refuses_more_repositories_and_loses_none(listed: Organisation, call: Run) -> None:
+    names = ["octo-org/sdk", *(f"o/{n}" for n in range(2, MAX_SOURCES + 1))]
+    entries = [{"name": name} for name in names]
+    file = organisation_folder(None) / LIST_FILE
+    file.write_text(json.dumps({"format": 1, "repositories": entries}))
+    assert f"at most {MAX_SOURCES} repositories" in call("org", "add", "octo-org/app").err
+    assert json.loads(file.read_text())["repositories"] == entries
+    assert count_threads(call, "add", "octo-org/sdk") == {"octo-org/sdk": 2}
 
 
-@pytest.mark.slow
-def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(indexed: Organisation, call: Run) -> None:
-    indexed.remote("octo-org/sdk").rename(indexed.folder / "away")
-    indexed.remember("octo-org/app", issue(8, "Zebrafinch colours are wrong"))
+def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(listed: Organisation, call: Run) -> None:
+    listed.remote("octo-org/sdk").rename(listed.folder / "away")
+    listed.remember("octo-org/app", issue(8, "Zebrafinch colours are wrong"))
     result = call("org", "update")
     assert result.code == 1
     assert result.err.startswith("octo-org/sdk could not be read: Using the memory as last fetched: ")
     assert (cites(call, "zebrafinch"), cites(call, "token")) == (["octo-org/app#8"], ["octo-org/sdk#12"])
     rows = call("org", "list", "--json").data["repositories"]
     assert [bool(row["fault"]) for row in rows] == [True, False]
-    (indexed.folder / "away").rename(indexed.remote("octo-org/sdk"))
-    assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
+    shutil.rmtree(cache_folder())
+    searched = call("search", "zebrafinch", "--org")
+    assert searched.err.startswith("octo-org/sdk could not be read: the memory of ")
+    assert "; or run precedent org update\n" in searched.err
+    (listed.folder / "away").rename(listed.remote("octo-org/sdk"))
+    assert count_threads(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 2}
 
 
 def test_a_mistake_gets_one_line_that_says_what_to_do(organisation: Organisation, call: Run) -> None:
@@ -241,11 +172,13 @@ def test_a_mistake_gets_one_line_that_says_what_to_do(organisation: Organisation
         (("search", "login", "--org", "--repo", "a/b"), "--repo is for a search in one repository: "),
         (("search", "login", "--org", "--expand"), "--expand is for a search in one repository: "),
         (("org", "update"), "HOME/.local/share/precedent/organisation has no repository yet: "),
+        (("search", "login", "--org", "--kind", "session"), "HOME/.local/share/precedent/organisation has no rep"),
         (("org", "add"), "name the repositories to add: OWNER/NAME, or the path of a checkout"),
         (("org", "list", "octo-org/sdk"), "list takes no repository: it is for all of them"),
         (("org", "update", "--memory-branch", "x"), "--memory-branch is for add"),
         (("org", "rebuild", "octo-org/sdk", "--data", "x"), "rebuild takes no repository: it is for all of them"),
-        (("org", "rebuild", "--org", "x", "--installation", "7"), "--data, --database-url, --organisation and "),
+        (("org", "rebuild"), "rebuild is for the index of a server"),
+        (("org", "rebuild", "--org", "x", "--installation", "7"), "rebuild is for the index of a server"),
         (("org", "list", "--database-url", "sqlite:///x"), "--data, --database-url, --organisation and "),
         (("org", "add", "../nowhere"), "'../nowhere' is neither a folder nor OWNER/NAME"),
         (("org", "add", "."), "this is not a git checkout: "),
@@ -267,7 +200,7 @@ def test_a_store_without_a_repository_is_added_under_the_name_of_its_folder(
     thread = solved_issue(7, "Quantum login loops", "It loops.", comment)
     (tmp_path / "a.jsonl").write_text(json.dumps(archive_fields(thread)) + "\n")
     assert call("import", tmp_path / "a.jsonl", "--store", tmp_path / "quantum").code == 0
-    assert count_changes(call, "add", tmp_path / "quantum") == {"quantum": 1}
+    assert count_threads(call, "add", tmp_path / "quantum") == {"quantum": 1}
     assert cites(call, "quantum login") == ["quantum#7"]
 
 
@@ -291,80 +224,55 @@ def test_a_store_cannot_pose_as_another_repository_of_the_list(
     assert call("org", "add", first).code == 0, "it may be added again"
 
 
-def test_the_index_supports_these_filters_of_a_search(shared_folder: Path, call: Run) -> None:
+def test_the_filters_of_a_search_hold_in_all_repositories(listed: Organisation, call: Run) -> None:
+    listed.remember("octo-org/app", issue(10, "Proxy again", labels=("bug",)))
+    assert call("org", "update").code == 0
     expected = {
-        ("proxy",): {"octo-org/sdk#12", "octo-org/app#7"},
-        ("proxy", "is:open"): {"octo-org/app#7"},
+        ("proxy",): {"octo-org/sdk#12", "octo-org/app#7", "octo-org/app#10"},
+        ("proxy", "is:open"): {"octo-org/app#7", "octo-org/app#10"},
         ("proxy", "--state", "closed"): {"octo-org/sdk#12"},
         ("proxy", "--kind", "discussion"): set(),
-        ("proxy", "--author", "@octocat"): {"octo-org/sdk#12", "octo-org/app#7"},
         ("proxy", "author:nobody"): set(),
         ("proxy", "before:2026-03-01"): set(),
-        ("proxy", "after:2026-03-01"): {"octo-org/sdk#12", "octo-org/app#7"},
-        ("proxy", "--since", "2026-03-02"): {"octo-org/sdk#12"},
+        ("proxy", "is:closed", "--since", "2026-03-02"): {"octo-org/sdk#12"},
+        ("proxy", "--label", "bug"): {"octo-org/app#10"},
+        ("released", "role:maintainer"): {"octo-org/sdk#12"},
         ('"behind a  Proxy"',): {"octo-org/sdk#12"},
+        ('"empty page"',): {"octo-org/app#7"},
+        ("is:closed",): {"octo-org/sdk#12"},
+        ("#7",): {"octo-org/app#7"},
         ("proxy", "quantum", "zebra", "entanglement"): set(),
     }
-    assert {words: {*cites(call, *words, folder=shared_folder)} for words in expected} == expected
+    assert {words: {*cites(call, *words)} for words in expected} == expected
+    refused = call("search", "proxy", "is:session", "--org")
+    assert (refused.code, refused.out) == (2, "")
+    assert "sessions belong to one checkout" in refused.err
 
 
-def test_a_filter_that_the_index_cannot_answer_is_refused(shared_folder: Path, call: Run) -> None:
-    cases = [
-        (("proxy", "--label", "bug"), "the index of an organisation has no labels"),
-        (("proxy", "label:bug"), "the index of an organisation has no labels"),
-        (("proxy", "role:maintainer"), "the index of an organisation has no roles"),
-        (
-            ("proxy", "--kind", "pull"),
-            "the index of an organisation has only the kinds issue and discussion",
-        ),
-        (("proxy", "is:page"), "the index of an organisation has only the kinds issue and discussion"),
-        (("is:open",), "a search in many repositories needs words"),
-        (("the", "of"), "a search in many repositories needs words"),
-    ]
-    for words, message in cases:
-        result = call("search", *words, "--org", shared_folder)
-        assert (result.code, result.out) == (2, ""), words
-        assert result.err.startswith(f"precedent search: {message}"), words
-
-
-def test_a_phrase_is_matched_in_titles_only_and_a_note_says_so(shared_folder: Path, call: Run) -> None:
-    result = call("search", '"empty page"', "--org", shared_folder, "--exit-code")
+def test_a_search_without_a_hit_says_what_was_searched(listed: Organisation, call: Run) -> None:
+    result = call("search", "quantum", "--org", "--exit-code")
     assert (result.code, result.out) == (1, "")
-    assert result.err.splitlines() == [
-        "Phrases are matched in titles only: the index of an organisation has no texts.",
-        "Nothing relevant. 3 threads of 2 repositories searched.",
-    ]
+    assert result.err == "Nothing relevant. 3 threads of 2 repositories searched.\n"
 
 
-def test_a_terminal_shows_the_repository_and_the_outcome(shared_folder: Path) -> None:
-    output = strip_codes(show_on_terminal(shared_folder, "search", "token", "refresh", "--org", shared_folder))
+def test_a_terminal_shows_the_repository_and_the_outcome(listed: Organisation) -> None:
+    here = Path.cwd()
+    shown = show_on_terminal(here, "search", "token", "refresh", "--org", XDG_CACHE_HOME=str(cache_folder().parent))
+    output = strip_codes(shown)
     assert output.startswith("octo-org/sdk#12  Token refresh loops behind a proxy\n")
     assert "closed, fixed by octo-org/sdk#13 in v4.2" in output
 
 
-def test_an_outdated_index_is_reported(indexed: Organisation, call: Run) -> None:
+def test_an_outdated_memory_is_reported(listed: Organisation, call: Run) -> None:
     assert call("search", "token", "--org").err == ""
-    file = organisation_folder(None) / LIST_FILE
-    stored = json.loads(file.read_text())
-    stored["repositories"][1]["updated"] = (datetime.now(UTC) - timedelta(days=3, hours=1)).isoformat()
-    file.write_text(json.dumps(stored))
+    for file in (cache_folder() / "repositories").glob("*sdk*/glance-*.db"):
+        with closing(sqlite3.connect(file, isolation_level=None)) as database:
+            fetched = (datetime.now(UTC) - timedelta(days=3, hours=1)).isoformat()
+            database.execute("UPDATE facts SET value = ? WHERE name = 'fetched'", (fetched,))
     assert call("search", "token", "--org").err == "updated 3 days ago: run precedent org update\n"
 
 
-@pytest.mark.slow
-def test_a_rebuild_heals_a_damaged_index(indexed: Organisation, call: Run) -> None:
-    for file in (organisation_folder(None) / INDEX_FOLDER).rglob("*"):
-        if file.is_file():
-            file.write_bytes(b"\xff" * 100)
-    result = call("search", "token", "--org")
-    assert (result.code, result.out) == (1, "")
-    assert "precedent org rebuild" in result.err
-    assert count_changes(call, "rebuild") == {"octo-org/sdk": 2, "octo-org/app": 1}
-    assert cites(call, "token") == ["octo-org/sdk#12"]
-    assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
-
-
-def test_people_who_are_never_quoted_are_not_in_the_index(organisation: Organisation, call: Run) -> None:
+def test_people_who_are_never_quoted_are_not_quoted_elsewhere(organisation: Organisation, call: Run) -> None:
     top = organisation.checkout("octo-org/sdk", "ignore:\n  people: [monalisa]\n")
     assert call("org", "add", top).code == 0
     (row,) = call("search", "token", "refresh", "--org", "--json").data
@@ -375,10 +283,10 @@ def test_people_who_are_never_quoted_are_not_in_the_index(organisation: Organisa
 
 
 @pytest.mark.slow
-def test_a_branch_with_damaged_records_still_provides_the_intact_ones(indexed: Organisation, call: Run) -> None:
-    indexed.remember("octo-org/sdk", *(issue(number, f"Zebrafinch {number}") for number in (201, 202)))
-    put_on_branch(indexed.remote("octo-org/sdk"), "records/0002/201.json", b'{"id": 201, "title": [')
-    put_on_branch(indexed.remote("octo-org/sdk"), "records/0002/203.json", b"\xff\x00")
+def test_a_branch_with_damaged_records_still_provides_the_intact_ones(listed: Organisation, call: Run) -> None:
+    listed.remember("octo-org/sdk", *(issue(number, f"Zebrafinch {number}") for number in (201, 202)))
+    put_on_branch(listed.remote("octo-org/sdk"), "records/0002/201.json", b'{"id": 201, "title": [')
+    put_on_branch(listed.remote("octo-org/sdk"), "records/0002/203.json", b"\xff\x00")
     assert call("org", "update").code in (0, 1)
     assert "octo-org/sdk#202" in cites(call, "zebrafinch")
     assert cites(call, "login") == ["octo-org/app#7"]
@@ -410,21 +318,17 @@ def test_names_and_titles_cannot_control_a_terminal(organisation: Organisation, 
         assert result.code == 0
         assert not {"\x1b", "\u202e", "\r"} & {*result.out, *result.err}
         assert result.out
-    assert all(line.count("\t") == 5 for line in call("org", "list").out.splitlines())
+    assert all(line.count("\t") == 4 for line in call("org", "list").out.splitlines())
 
 
-def test_links_are_not_followed_in_the_folder(indexed: Organisation, call: Run) -> None:
+def test_a_link_in_place_of_the_list_is_not_followed(listed: Organisation, call: Run) -> None:
     folder = organisation_folder(None)
-    (folder / INDEX_FOLDER).rename(indexed.folder / "elsewhere")
-    (folder / INDEX_FOLDER).symlink_to(indexed.folder / "elsewhere")
-    assert "is a link: put a real folder in its place" in call("search", "token", "--org").err
-    (folder / INDEX_FOLDER).unlink()
-    (folder / LIST_FILE).rename(indexed.folder / "list.json")
-    (folder / LIST_FILE).symlink_to(indexed.folder / "list.json")
+    (folder / LIST_FILE).rename(listed.folder / "list.json")
+    (folder / LIST_FILE).symlink_to(listed.folder / "list.json")
     assert call("org", "list").code == 1
 
 
-def test_an_unreadable_list_is_reported_and_kept(indexed: Organisation, call: Run) -> None:
+def test_an_unreadable_list_is_reported_and_kept(listed: Organisation, call: Run) -> None:
     file = organisation_folder(None) / LIST_FILE
     damaged, newer = "delete it and add the repositories again", "by another version of Precedent; use the newer one"
     cases = {b"\xff\xfe": damaged, b"[1]": damaged, b'{"format": 2, "repositories": []}': newer}
@@ -436,93 +340,13 @@ def test_an_unreadable_list_is_reported_and_kept(indexed: Organisation, call: Ru
         assert file.read_bytes() == content
 
 
-def test_a_damaged_entry_does_not_affect_the_others(indexed: Organisation, call: Run) -> None:
+def test_a_damaged_entry_does_not_affect_the_others(listed: Organisation, call: Run) -> None:
     file = organisation_folder(None) / LIST_FILE
     stored = json.loads(file.read_text())
     sdk, app = stored["repositories"]
-    for damage in ({"number": "1"}, {"name": 7}, {"name": ""}):
-        entries = [sdk | damage, app, None, [], {"number": True, "name": "x"}]
+    for damage in ({"name": 7}, {"name": ""}, {"name": None}):
+        entries = [sdk | damage, app, None, [], {"path": "x"}]
         file.write_text(json.dumps(stored | {"repositories": entries}))
         assert [row["repository"] for row in call("org", "list", "--json").data["repositories"]] == ["octo-org/app"]
         assert cites(call, "login") == ["octo-org/app#7"]
         assert cites(call, "token") == []
-
-
-# -- several processes ---------------------------------------------------------------------------------------------
-
-
-def start_command(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "bot", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-@pytest.mark.night
-@pytest.mark.slow
-def test_two_updates_at_once_do_the_work_once(indexed: Organisation, call: Run) -> None:
-    indexed.remember("octo-org/sdk", *(issue(100 + n, f"Zebrafinch {n}") for n in range(40)))
-    running = [start_command("org", "update", "--json") for _ in range(2)]
-    reports = [json.loads(process.communicate(timeout=120)[0]) for process in running]
-    assert sorted(sum(row["changed"] for row in report["repositories"]) for report in reports) == [0, 40]
-    assert len(cites(call, "zebrafinch", "--limit", "100")) == 40
-
-
-@pytest.mark.night
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "pattern",
-    ["index/**/*", *(pytest.param(each, marks=pytest.mark.night) for each in ("threads-1.json", "repositories.json"))],
-)
-def test_the_next_update_completes_one_that_was_killed(indexed: Organisation, call: Run, pattern: str) -> None:
-    """Killed once it wrote a matching file: the index, the record of one repository, or the list."""
-    indexed.remember("octo-org/sdk", *(issue(100 + n, f"Zebrafinch {n}", "x " * 500) for n in range(600)))
-    indexed.remember("octo-org/app", issue(9, "Zebrafinch in the app"))
-    folder = organisation_folder(None)
-    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
-    running = start_command("org", "update")
-    while running.poll() is None:
-        if any(before.get(file) != mtime(file) for file in folder.glob(pattern)):
-            running.send_signal(signal.SIGKILL)
-            break
-        time.sleep(0.002)
-    running.communicate(timeout=60)
-    assert running.returncode == -signal.SIGKILL
-    assert cites(call, "token") == ["octo-org/sdk#12"]
-    assert call("org", "update").code == 0
-    assert len(cites(call, "zebrafinch", "--limit", "1000")) == 601
-    assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
-
-
-def mtime(file: Path) -> int:
-    try:
-        return file.stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-@pytest.mark.slow
-def test_no_other_command_loads_the_engine(sample_store: Path) -> None:
-    code = "import sys; from bot.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    for words in (("search", "login", "--store", str(sample_store)), ("org", "list"), ("--help",)):
-        process = subprocess.run(
-            [sys.executable, "-c", code, *words], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
-            text=True, check=True,
-        )  # fmt: skip
-        assert not {"lancedb", "pyarrow"} & {*process.stderr.split()}
-
-
-def test_without_the_extra_one_line_says_what_to_install(shared_folder: Path) -> None:
-    code = "import sys; sys.modules['lancedb'] = None; from bot.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    process = subprocess.run(
-        [sys.executable, "-c", code, "search", "token", "--org", shared_folder],
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (process.returncode, process.stdout) == (2, "")
-    assert process.stderr == (
-        "precedent search: its engine is not installed: in the checkout that Precedent is installed from, "
-        "run pip install '.[org]'\n"
-    )

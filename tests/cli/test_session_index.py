@@ -22,6 +22,7 @@ from bot.local_cache.session_index import MAX_WAIT, SessionIndex
 from bot.local_cache.sessions import SessionScope, ask_sessions
 from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import ROOT, create_cookie_checkout
+from tests.local_cache.outlines import all_outlines
 from tests.sources.session_lines import response, write
 
 LOG = ".claude/logging/log.jsonl"
@@ -315,7 +316,7 @@ def test_a_fault_of_ours_is_no_damage(machine: Machine, monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_any_damage_costs_at_most_a_rebuild(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     def question(index: SessionIndex) -> list[object]:
-        outlines = [*index.sessions(), *index.find_by_subject([48], "", "fix/login-loop")]
+        outlines = [*all_outlines(index), *index.find_by_subject([48], "", "fix/login-loop")]
         return [*index.search("cookie path", 50), *outlines, index.session("c-1")]
 
     machine.log(*(f"The cookie path changed for the word{number}" for number in range(18)))

@@ -21,6 +21,7 @@ from bot.local_cache.session_answers import also_in_sessions, sessions_about
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.requests import WordSearch
+from bot.reading.search_query import SearchQuery
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
 from tests.sources.agents import claude_line, claude_path, codex_lines, codex_path
@@ -296,7 +297,7 @@ def test_a_hit_that_is_only_in_a_session_counts_as_relevant(home: Path, checkout
 
 def test_the_memory_of_another_repository_has_no_sessions_of_this_checkout(home: Path, checkout: Path) -> None:
     by_first_prompt(home, checkout)
-    request = WordSearch("fix #48")
+    request = WordSearch("fix #48", SearchQuery("fix #48"))
     with open_memory(MemoryOptions(checkout, repo="octo-org/other", offline=True)) as memory:
         assert not also_in_sessions(request, memory).found
         assert not sessions_about(memory, 48).found

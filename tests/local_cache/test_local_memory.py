@@ -23,7 +23,7 @@ from bot.git.remote import OwnRemote
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, MemoryOptions, cache_folder
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
-from bot.local_cache.threads import open_records
+from bot.local_cache.sync import memory_of
 from bot.memory.branch_store import BranchStore, CachedBranch, lock_folder
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import ForeignFormat
@@ -216,7 +216,7 @@ def test_a_fetch_that_fails_leaves_the_clone_and_says_why(
     ):
         store.open()
     assert message in str(failed.value) or "fatal: Could not read from remote" in str(failed.value)
-    with open_memory(MemoryOptions(checkout, offline=True)) as local_memory, open_records(local_memory) as memory:
+    with open_memory(MemoryOptions(checkout, offline=True)) as local_memory, memory_of(local_memory) as memory:
         assert memory.records([48])
 
 
@@ -232,7 +232,7 @@ def test_offline_there_is_no_memory_before_the_first_fetch(checkout: Path) -> No
 def test_the_records_can_be_read_without_a_network(checkout: Path, remote: Path) -> None:
     with open_memory(MemoryOptions(checkout)) as local_memory:
         shutil.rmtree(remote)
-        with open_records(local_memory) as memory:
+        with memory_of(local_memory) as memory:
             record = memory.records([48])[48]
     assert isinstance(record, Thread)
     assert len(record.comments) == 6
@@ -535,7 +535,7 @@ def test_a_store_is_read_again_after_a_change(tmp_path: Path) -> None:
     remember(memory, issue(2, 0, "zebra"))
     with open_memory(MemoryOptions(tmp_path, store=store)) as local_memory:
         assert ids(local_memory, "zebra") == [1, 2]
-        with open_records(local_memory) as records:
+        with memory_of(local_memory) as records:
             assert records.state.manifest.threads == 2
 
 
@@ -544,7 +544,7 @@ def test_reading_a_store_does_not_change_it(tmp_path: Path) -> None:
     remember(Memory(FolderStore(store)).open(), issue(1, 0, "zebra"))
     shutil.rmtree(store / ".store")
     before = sorted(path.relative_to(store) for path in store.rglob("*"))
-    with open_memory(MemoryOptions(tmp_path, store=store)) as local_memory, open_records(local_memory):
+    with open_memory(MemoryOptions(tmp_path, store=store)) as local_memory, memory_of(local_memory):
         assert ids(local_memory, "zebra") == [1]
     assert sorted(path.relative_to(store) for path in store.rglob("*")) == before
 
@@ -576,7 +576,7 @@ def test_a_damaged_cache_is_recreated(checkout: Path) -> None:
 @pytest.mark.slow
 def test_several_readers_at_once_get_the_same_answers(checkout: Path) -> None:
     def read(_: int) -> list[object]:
-        with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory, open_records(local_memory) as memory:
+        with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory, memory_of(local_memory) as memory:
             assert memory.records([48])
             return ids(local_memory, "login loop cookie")
 

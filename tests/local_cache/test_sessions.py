@@ -12,6 +12,7 @@ from bot.local_cache.session_index import SessionIndex
 from bot.local_cache.sessions import SessionScope, ask_sessions
 from bot.reading.analyzer import terms
 from tests.cli.program_result import Run
+from tests.local_cache.outlines import all_outlines
 from tests.sources.agents import SESSIONS, AgentSession, text_of
 from tests.sources.session_lines import prompt, write
 
@@ -46,7 +47,7 @@ def test_an_index_of_a_transcript_that_grows_is_that_of_the_whole(
     pieces = text_of(session).encode().splitlines(keepends=True)
 
     def content(index: SessionIndex) -> list[object]:
-        return [*(index.session(each.id) for each in index.sessions()), *index.search("the")]
+        return [*(index.session(each.id) for each in all_outlines(index)), *index.search("the")]
 
     for count in range(1, len(pieces) + 1):
         path.write_bytes(b"".join(pieces[:count]))

@@ -48,6 +48,7 @@ def search_by_tool(folder: Path | str, query: str, **arguments: Any) -> ToolAnsw
         ("proxy", {"label": "bug"}, ("--label", "bug")),
         ("the of", {}, ()),
         ("is:pr proxy", {}, ()),
+        ("is:session proxy", {}, ()),
     ],
 )
 def test_the_command_line_and_the_tools_find_and_refuse_the_same(
@@ -90,7 +91,5 @@ def test_without_an_organisation_one_line_says_how_to_set_it_up() -> None:
     )
 
 
-def test_options_that_the_organisation_index_lacks_are_refused(folder: Path) -> None:
-    assert search_by_tool(folder, "proxy", expand=True).text.startswith(
-        "expand: the index of an organisation has no links"
-    )
+def test_options_of_one_repository_are_refused(folder: Path) -> None:
+    assert search_by_tool(folder, "proxy", expand=True).text.startswith("expand is for a search in this repository")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,10 +13,10 @@ from bot.domain.card import CardId, MessageHit, Worktree
 from bot.domain.kinds import Kind
 from bot.index.scoring import rank_key
 from bot.questions.evidence import ThreadEvidence, rank_by_evidence
-from bot.questions.requests import SearchFilter, WordSearch, WorkRequest
+from bot.questions.requests import WordSearch, WorkRequest
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.work import find_for_work
-from bot.reading.search_query import search_query
+from bot.reading.search_query import given_filters, search_query
 from tests.questions.in_memory_cards import NOW, InMemoryCards
 from tests.recall.samples import at, closed, duplicate, message, thread
 
@@ -38,12 +39,12 @@ PAGE = thread(
 )
 PULL = closed(3, "Use PostgreSQL", "Closes the question of sessions.", kind=Kind.PULL, author="hubot")
 FILLER = [thread(number, f"Report {number}", "Something else is odd.") for number in range(50, 70)]
-EVERYTHING = SearchFilter()
 CARDS = InMemoryCards.of([STORE, CACHE, PAGE, PULL, *FILLER])
 
 
-def search(text: str, search_filter: SearchFilter = EVERYTHING, limit: int = 10) -> ThreadHits:
-    return search_memory(WordSearch(text, search_filter, limit, query=search_query(text, NOW)), CARDS, CARDS.read)
+def search(text: str, limit: int = 10, **filters: Any) -> ThreadHits:
+    query = search_query(text, NOW, given=given_filters(**filters))
+    return search_memory(WordSearch(text, query, limit), CARDS, CARDS.read)
 
 
 def ids(text: str) -> list[CardId]:
@@ -59,7 +60,7 @@ def test_words_that_are_no_terms_are_searched_as_typed() -> None:
         "or not": [100], "R is:closed": [], "r": [101], "^": [103], "...": [],
     }  # fmt: skip
     actual = {
-        text: [hit.card.id for hit in search_memory(WordSearch(text, query=search_query(text, NOW)), cards).hits]
+        text: [hit.card.id for hit in search_memory(WordSearch(text, search_query(text, NOW)), cards).hits]
         for text in expected
     }
     assert actual == expected
@@ -111,7 +112,7 @@ ASKED = InMemoryCards.of([*DECIDED, *FILLER])
     ],
 )
 def test_a_question_is_answered_by_the_threads_that_decide(text: str, expected: list[int] | set[int]) -> None:
-    found = search_memory(WordSearch(text, query=search_query(text, NOW)), ASKED, ASKED.read).hits
+    found = search_memory(WordSearch(text, search_query(text, NOW)), ASKED, ASKED.read).hits
     keys = [hit.card.id for hit in found]
     assert (set(keys) if isinstance(expected, set) else keys[: len(expected) or None]) == expected
     if text.startswith("What did"):
@@ -122,7 +123,7 @@ def test_a_question_is_answered_by_the_threads_that_decide(text: str, expected: 
 def test_the_work_at_hand_does_not_widen_the_answer_to_a_question() -> None:
     text, checkout = "What did we decide about sessions?", Worktree(branch="fix/118-full")
     query = search_query(text, NOW)
-    listed = {hit.card.id for hit in search_memory(WordSearch(text, query=query), ASKED, ASKED.read).hits}
+    listed = {hit.card.id for hit in search_memory(WordSearch(text, query), ASKED, ASKED.read).hits}
     request = WorkRequest(checkout, NOW, text, query=query, is_search=True)
     assert {hit.card.id for hit in find_for_work(request, ASKED, ASKED.read).threads} == listed
     assert 118 not in listed
@@ -169,9 +170,24 @@ def test_threads_are_found_by_their_messages_and_authors() -> None:
     assert {text: ids(text) for text in expected} == expected
 
 
-def test_filters_of_the_command_line_and_qualifiers_both_apply() -> None:
-    assert search("slow is:open", SearchFilter("closed")).hits == ()
-    assert [one.card.id for one in search("slow", SearchFilter("closed")).hits] == [1]
+@pytest.mark.parametrize(
+    ("text", "filters", "found"),
+    [
+        ("slow", {"state": "closed"}, [1]),
+        ("slow is:open", {"labels": ("Backend",)}, []),
+        ("slow is:open", {"state": "closed"}, [2, 1]),
+        ("memcached", {"state": "open"}, [2]),
+        ("sessions", {"kind": "pull"}, [3]),
+        ("sessions", {"opened_by": "HUBOT"}, [3]),
+        ("slow", {"changed_since": at(2)}, [2]),
+        ("#2", {"state": "closed"}, []),
+    ],
+)
+def test_filters_of_the_command_line_hold_like_qualifiers(
+    text: str, filters: dict[str, Any], found: list[CardId]
+) -> None:
+    """A page has no state, so it is neither open nor closed."""
+    assert [hit.card.id for hit in search(text, **filters).hits] == found
 
 
 def test_a_thread_with_the_words_in_its_title_comes_first() -> None:
@@ -203,14 +219,14 @@ def test_a_hit_by_title_alone_has_no_passage() -> None:
 
 
 def test_a_passage_without_records_has_author_and_time_but_no_text() -> None:
-    request = WordSearch("machine", query=search_query("machine", NOW))
+    request = WordSearch("machine", search_query("machine", NOW))
     (passage,) = search_memory(request, CARDS).passages.values()
     assert (passage.author, passage.at, passage.text) == ("octocat", at(1.1), "")
 
 
 def test_a_deleted_message_is_not_mistaken_for_another() -> None:
     changed = InMemoryCards.of([replace(STORE, comments=STORE.comments[1:])])
-    request = WordSearch("machine", query=search_query("machine", NOW))
+    request = WordSearch("machine", search_query("machine", NOW))
     (passage,) = search_memory(request, CARDS, changed.read).passages.values()
     assert (passage.author, passage.text) == ("octocat", "")
 
@@ -223,7 +239,9 @@ def test_a_smart_search_understands_the_same_query_language() -> None:
 
 
 def test_a_smart_search_shows_passages() -> None:
-    answer = find_for_work(WorkRequest(Worktree(), NOW, "machine", is_search=True), CARDS, CARDS.read)
+    answer = find_for_work(
+        WorkRequest(Worktree(), NOW, "machine", query=search_query("machine", NOW), is_search=True), CARDS, CARDS.read
+    )
     assert answer.passages[1].text == "Files are slow on my machine."
 
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.card import Card, Ruling, Worktree, WorktreeCommit
-from bot.questions.requests import SearchFilter, WorkRequest
+from bot.questions.requests import WorkRequest
 from bot.questions.smart_search import RankedThread, recency
 from bot.questions.work import WorkAnswer, find_for_work
+from bot.reading.search_query import SearchQuery, given_filters
 from tests.examples import examples
 from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
@@ -23,7 +24,7 @@ def search(cards: tuple[Card, ...], checkout: Worktree = LOGIN, words: str = "",
 
 
 def smart_search(words: str, checkout: Worktree, limit: int = 20) -> WorkRequest:
-    return WorkRequest(checkout, NOW, words, limit, is_search=True)
+    return WorkRequest(checkout, NOW, words, limit, SearchQuery(words), is_search=True)
 
 
 def score(answer: WorkAnswer, key: int | str) -> float:
@@ -176,7 +177,7 @@ def test_duplicates_in_a_circle_or_of_an_unknown_thread_are_shown_as_they_are() 
 
 def test_a_filtered_thread_does_not_replace_its_duplicate() -> None:
     cards = (card(7, "Login loop", state="open", duplicate_of=8), card(8, "Cookie path"))
-    request = smart_search("", Worktree(branch="fix/7"))._replace(choice=SearchFilter("open"))
+    request = smart_search("", Worktree(branch="fix/7"))._replace(query=given_filters("open"))
     answer = find_for_work(request, InMemoryCards(cards))
     assert ids(answer) == [7]
 

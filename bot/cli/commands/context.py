@@ -29,11 +29,12 @@ from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import also_at_work, records_about_issue
-from bot.local_cache.threads import card_at, open_records
+from bot.local_cache.sync import memory_of
+from bot.local_cache.threads import card_at
 from bot.memory.memory import Memory
-from bot.questions.context import find_history, threads_of_issue, threads_of_participant
+from bot.questions.context import history_of, recent_conversations, threads_of_issue, threads_of_participant
 from bot.questions.fields import SHOWN_FIELDS, Row, item_of, row_of
-from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS, HistoryRequest, Issue, WorkRequest
+from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS, Issue, WorkRequest
 from bot.questions.thread import visible_data
 from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, work_rows
 from bot.questions.work import find_for_work
@@ -201,8 +202,8 @@ def run_context(args: ContextArguments) -> object:
     head = issue_head(scope.issue, args.format, args.chars) if scope.issue else ""
     form = FORMATS[args.format](zone, head=head)
     me = tuple(args.me or [scope.own])
-    request = HistoryRequest(now, me, args.days, args.chars, keeps_newest=args.issue is not None)
-    text = render(find_history(request, scope.threads, form), form)
+    recent = recent_conversations(scope.threads, me, now, args.days, keeps_newest=args.issue is not None)
+    text = render(history_of(recent, form, args.chars), form)
     if not text:
         warn(f"Nothing was said in the last {count(args.days, 'day')}.")
     return text
@@ -226,7 +227,7 @@ def _threads_in_scope(args: ContextArguments, now: datetime) -> _Scope:
         return _Scope(_session_threads(args.sessions, since), Settings().comment.author)
     with open_memory(args.memory) as memory:
         own = settings_of(memory.require()).comment.author
-        with open_records(memory) as records:
+        with memory_of(memory) as records:
             if args.issue:
                 return _issue_scope(memory, records, args.issue.within(memory.repo), now)._replace(own=own)
             changed = [card.id for card in memory.local_cache.updated_since(since) if card.kind.traits.is_conversation][

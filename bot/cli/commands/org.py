@@ -1,10 +1,10 @@
-"""precedent org and precedent search --org: the memories of many repositories in one index on this machine."""
+"""precedent org and precedent search --org: the memories of many repositories on this machine."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bot.cli.arguments import one_of, positive
@@ -21,18 +21,22 @@ from bot.cli.options import (
 )
 from bot.cli.output import SCHEMA_VERSION, CommandResult, list_text, progress, table, warn
 from bot.errors import UserError
+from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.organisation import (
     OrganisationSource,
-    SourceUpdate,
+    SourceState,
+    add_sources,
     organisation_folder,
     read_sources,
+    remove_sources,
     require_sources,
     search_folder,
+    state_of_source,
 )
-from bot.questions.fields import ORGANISATION_FIELDS, Row, rows_of
-from bot.questions.requests import SLUG, WordSearch
+from bot.questions.fields import Row, row_stamp
+from bot.questions.requests import SLUG, ReadMessages, WordSearch
 
-COLUMNS = "repository\tthreads\tchanged\tupdated\tpath\tfault"
+COLUMNS = "repository\tthreads\tupdated\tpath\tfault"
 _REPOSITORY_NAME = re.compile(SLUG, re.ASCII)
 
 
@@ -41,7 +45,7 @@ class OrgArguments(ServerArguments):
 
     action: str = argument(
         "ACTION",
-        "add repositories, list them, update (read what changed), remove some, or rebuild the index of all",
+        "add repositories, list them, update (fetch their memories), remove some; rebuild a server's index of all",
         **one_of("add", "list", "update", "remove", "rebuild"),
     )
     repositories: list[str] = argument(
@@ -62,35 +66,33 @@ class OrgArguments(ServerArguments):
 
 
 def run_org(args: OrgArguments) -> CommandResult:
-    """Change or list the repositories of an organisation's folder."""
+    """Change or list the repositories of an organisation's folder, or rebuild a server's index of all."""
     if args.action in ("add", "remove") and not args.repositories:
         raise UserError(f"name the repositories to {args.action}: OWNER/NAME, or the path of a checkout")
     if args.action in ("list", "rebuild") and args.repositories:
         raise UserError(f"{args.action} takes no repository: it is for all of them")
     if args.memory_branch and args.action != "add":
         raise UserError("--memory-branch is for add")
-    if (
-        args.action == "rebuild"
-        and args.org is None
-        and (_names_server(args) or os.environ.get("PRECEDENT_ORGANISATION"))
-    ):
+    if args.action == "rebuild":
+        if args.org or not (_names_server(args) or os.environ.get("PRECEDENT_ORGANISATION")):
+            raise UserError("rebuild is for the index of a server, which --organisation names: a folder has none")
         from bot.cli.commands.org_server import rebuild_on_server
 
         return rebuild_on_server(args, args.installation, as_json=args.json, header=args.header)
     if _names_server(args):
-        options = "--data, --database-url, --organisation and --installation"
-        raise UserError(f"{options} are for a rebuild on a server: leave them or --org out")
+        raise UserError("--data, --database-url, --organisation and --installation are for a rebuild on a server")
     folder = organisation_folder(args.org)
-    updates = _run_action(args, folder)
-    rows = [_row(source, changed) for source, changed in updates]
-    faults = [source for source, _ in updates if source.fault]
-    for source in faults:
-        warn(f"{source.name} could not be read: {source.fault}")
+    states = _run_action(args, folder)
+    for state in states:
+        if state.fault:
+            warn(f"{state.source.name} could not be read: {state.fault}")
+    rows = [_row(state) for state in states]
     if args.json:
         shown: object = {"schema": SCHEMA_VERSION, "folder": str(folder), "repositories": rows}
     else:
         shown = table(COLUMNS, (row.values() for row in rows), header=args.header)
-    return CommandResult(shown, 1 if faults and args.action != "list" else 0)
+    has_failed = args.action != "list" and any(state.fault for state in states)
+    return CommandResult(shown, 1 if has_failed else 0)
 
 
 def _names_server(args: OrgArguments) -> bool:
@@ -98,69 +100,62 @@ def _names_server(args: OrgArguments) -> bool:
     return any((args.data, args.database_url, args.organisation, args.installation))
 
 
-def _run_action(args: OrgArguments, folder: Path) -> Sequence[SourceUpdate]:
-    """Run the action. Returns its sources, each with the number of changed threads."""
-    if args.action == "list":
-        return [SourceUpdate(source) for source in read_sources(folder).sources]
-    from bot.local_cache import organisation_update as work
-
-    update = work.OrganisationUpdate(folder, progress)
+def _run_action(args: OrgArguments, folder: Path) -> list[SourceState]:
+    """Run the action. Returns the state of its repositories."""
     if args.action == "add":
-        return work.add_sources([_parse_source(text, args.memory_branch or "") for text in args.repositories], update)
-    if args.action == "rebuild":
-        return work.rebuild_index(update)
-    sources = _select_sources(args.repositories, require_sources(folder).sources)
-    numbers = [source.number for source in sources]
-    if args.action == "update":
-        return work.update_sources(numbers, update)
-    work.remove_sources(numbers, update)
-    return [SourceUpdate(source, source.threads) for source in sources]
+        return add_sources(
+            [_parse_source(text, args.memory_branch or "") for text in args.repositories], folder, progress
+        )
+    listed = read_sources(folder) if args.action == "list" else require_sources(folder)
+    selected = _select_sources(args.repositories, listed)
+    if args.action == "remove":
+        remove_sources([source.name for source in selected], folder)
+    return [state_of_source(source, refresh=args.action == "update", progress=progress) for source in selected]
 
 
 def _parse_source(text: str, branch: str) -> OrganisationSource:
     """The named repository: the path of an existing folder, else OWNER/NAME."""
     path = Path(text)
     if path.is_dir():
-        return OrganisationSource(0, "", str(path.resolve()), branch)
+        return OrganisationSource("", str(path.resolve()), branch)
     if not _REPOSITORY_NAME.fullmatch(text):
         raise UserError(f"{text[:100]!r} is neither a folder nor OWNER/NAME")
-    return OrganisationSource(0, text, branch=branch)
+    return OrganisationSource(text, branch=branch)
 
 
 def _select_sources(names: Iterable[str], sources: Sequence[OrganisationSource]) -> list[OrganisationSource]:
     """The sources with these names or paths; all if none are given."""
     if not names:
         return list(sources)
-    selected: dict[int, OrganisationSource] = {}
+    selected: dict[str, OrganisationSource] = {}
     for name in names:
         path = str(Path(name).resolve())
         matches = [one for one in sources if name.casefold() == one.name.casefold() or path == one.path]
         if not matches:
             raise UserError(f"{name[:100]!r} is not in the list: see precedent org list")
-        selected |= {one.number: one for one in matches}
+        selected |= {one.name: one for one in matches}
     return list(selected.values())
 
 
-def _row(source: OrganisationSource, changed: int) -> Row:
+def _row(state: SourceState) -> Row:
     return {
-        "repository": source.name,
-        "threads": source.threads,
-        "changed": changed,
-        "updated_at": source.updated,
-        "path": source.path,
-        "fault": source.fault,
+        "repository": state.source.name,
+        "threads": state.threads,
+        "updated_at": row_stamp(state.updated),
+        "path": state.source.path,
+        "fault": state.fault,
     }
 
 
-def search_many(args: TableArguments, place: str, request: WordSearch) -> CommandResult:
+def search_many(
+    args: TableArguments, place: str, request: WordSearch, reader: Callable[[LocalMemory], ReadMessages]
+) -> CommandResult:
     """Search the threads of many repositories, those of the folder ``place``."""
     folder = organisation_folder(place)
     if place and not folder.is_dir():
         raise UserError(f"{place[:100]!r} is not a folder: put --org after the words, or name its folder")
-    found = search_folder(folder, request, args.now)
-    for note in found.notes:
+    result = search_folder(folder, request, args.now, reader)
+    for note in result.notes:
         warn(note)
-    shown: object = (
-        rows_of(ORGANISATION_FIELDS, found.items) if args.json else list_text(found.items, header=args.header)
-    )
-    return args.result(shown, found=bool(found.items), coverage=found.searched.search_scope)
+    shown: object = result.rows() if args.json else list_text(result.items, header=args.header)
+    return args.result(shown, found=bool(result.found), coverage=result.search_scope)

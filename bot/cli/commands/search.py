@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,6 @@ from bot.questions.fields import (
     rows_of,
 )
 from bot.questions.requests import (
-    SearchFilter,
     WordSearch,
     WorkRequest,
     asked_by,
@@ -53,7 +53,7 @@ from bot.questions.views import (
     work_items,
     work_rows,
 )
-from bot.reading.search_query import search_query
+from bot.reading.search_query import given_filters, search_query
 
 if TYPE_CHECKING:
     from bot.domain.card import CardId
@@ -107,16 +107,16 @@ _SINGLE_MEMORY_OPTIONS = ("store", "repo", "memory_branch", "refresh", "offline"
 
 def run_search(args: SearchArguments) -> object:
     author = (args.author or "").removeprefix("@")
-    filters = SearchFilter(args.state, args.kind or "all", frozenset(args.label), author, args.since)
+    filters = given_filters(args.state, args.kind or "all", args.label, author, args.since)
     words = " ".join(args.words)
-    query = search_query(words, datetime.now(UTC))
-    request = WordSearch(words, filters, args.limit, args.expand, tuple(args.logs), query)
+    query = search_query(words, datetime.now(UTC), given=filters)
+    request = WordSearch(words, query, args.limit, args.expand, tuple(args.logs))
     if args.org is not None:
         from bot.cli.commands.org import search_many  # other searches do not need it
 
         if wrong := [name for name in _SINGLE_MEMORY_OPTIONS if getattr(args, name)]:
             raise UserError(f"--{wrong[0].replace('_', '-')} is for a search in one repository: leave it or --org out")
-        return search_many(args, args.org, request)
+        return search_many(args, args.org, request, partial(_message_reader, args, query))
     if request.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # other searches do not need it
 
@@ -132,9 +132,9 @@ def run_search(args: SearchArguments) -> object:
     with open_memory(args.memory) as memory:
         cards = memory.require().local_cache
         request = asked_by(request, memory.questions, datetime.now(UTC))
-        hits = search_memory(request, cards, _message_reader(args, request.parsed_query, memory))
+        hits = search_memory(request, cards, _message_reader(args, request.query, memory))
         sessions = also_in_sessions(request, memory)
-        show_notes(memory, request.parsed_query.unused, (*sessions.notes, *sessions.searched))
+        show_notes(memory, request.query.unused, (*sessions.notes, *sessions.searched))
         items, on_sessions = hit_items(hits, words, memory.home), [session_item(hit) for hit in sessions.found]
         linked = linked_items(hits.linked, memory.home)
         if args.json:
@@ -168,8 +168,8 @@ def run_smart_search(args: SmartSearchArguments) -> CommandResult:
     words, now = " ".join(args.words), args.now
 
     def ask(memory: LocalMemory) -> WorkRequest:
-        query, choice = search_query(words, now, memory.questions), SearchFilter(args.state)
-        return WorkRequest(worktree_of(memory), now, words, args.limit, choice, query, is_search=True)
+        query = search_query(words, now, memory.questions, given=given_filters(args.state))
+        return WorkRequest(worktree_of(memory), now, words, args.limit, query, is_search=True)
 
     return _answer_work(args, ask)
 
@@ -191,7 +191,7 @@ def _answer_work(args: TableArguments, ask: Callable[[LocalMemory], WorkRequest]
 
     with open_memory(args.memory) as memory:
         request, cards = ask(memory), memory.local_cache
-        answer = find_for_work(request, cards, _message_reader(args, request.parsed_query, memory))
+        answer = find_for_work(request, cards, _message_reader(args, request.query, memory))
         sessions = also_at_work(request, memory)
         show_notes(memory, answer.unused, (*sessions.notes, *sessions.searched))
         if args.json:
