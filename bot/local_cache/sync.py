@@ -34,7 +34,6 @@ from bot.memory.manifest import ForeignFormat
 from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
 from bot.memory.shards import DIGESTS, read_texts
-from bot.memory.store import ReadOnlyStore
 from bot.reading.analyzer import ANALYSER_VERSION
 
 
@@ -103,7 +102,7 @@ def _fetch(remote: OwnRemote, branch: str, cache: Path, progress: ProgressBar, t
         is_current = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
         database.close()
         if not is_current:
-            memory = Memory(ReadOnlyStore(store)).open()
+            memory = Memory(store).open()
             _fill(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
     with closing(open_database(cache / CACHE_FILE, CARDS_SCHEMA)) as database:
         note(database, "fetched", datetime.now(UTC).isoformat())
@@ -143,7 +142,7 @@ def memory_of(local_memory: LocalMemory, embedder: Embedder | None = None) -> It
         lock_folder(local_memory.cache),
         closing(CachedBranch(OwnRemote("/"), "precedent", local_memory.cache, fetches=False)) as store,
     ):
-        memory = Memory(ReadOnlyStore(store), embedder=embedder, repo=local_memory.repo or None).open()
+        memory = Memory(store, embedder=embedder, repo=local_memory.repo or None).open()
         memory.hidden = hidden
         yield memory
 

@@ -77,6 +77,8 @@ class Memory:
         """The repository's settings file, to be stored; empty if it has none, None to leave the stored one as it is."""
         self.threads_behind = MAX_THREADS_BEHIND
         """Threads that the index of messages may be behind on; `open` passes it on."""
+        self.is_dry = False
+        """Whether nothing is ever written: `commit` leaves everything as it is staged, where reads see it."""
         self.notes = Notes()
         self.taken: set[PostKey] = set()
         """Posts that another run promised, wrote or renewed after this memory was opened and before it was written."""
@@ -371,9 +373,11 @@ class Memory:
     def commit(self, message: str, *, squash: bool = False) -> bool:
         """Write what is staged. If another writer was faster, apply it to their state and try again.
 
-        Returns whether anything was written. With ``squash`` all earlier states are discarded. Raises StoreError when
-        the store refuses or other writers keep winning.
+        Returns whether anything was written, or would be but for a dry run. With ``squash`` all earlier states are
+        discarded. Raises StoreError when the store refuses or other writers keep winning.
         """
+        if self.is_dry:
+            return self.has_staged
         deadline = time.monotonic() + self._patience
         self.is_outdated = self.has_moved = False
         wait, read = MIN_BACKOFF, dict[ThreadId, Record]()

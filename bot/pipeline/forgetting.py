@@ -253,13 +253,10 @@ def _comments(key: ThreadId, run: Tools) -> list[Json]:
     try:
         return run.comments_on(key).comments(key)
     except Gone:
-        is_final = (
-            run.discussion_comments is None
-            or run.memory.state.manifest.discussions is None
-            or run.discussion_comments.has_listed(key)
-        )
+        if run.memory.state.manifest.discussions is None or run.discussion_comments.has_listed(key):
+            return []
     try:
-        return [] if is_final or run.discussion_comments is None else run.discussion_comments.comments(key)
+        return run.discussion_comments.comments(key)
     except Gone:
         return []
 

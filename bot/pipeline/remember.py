@@ -7,8 +7,9 @@ from dataclasses import replace
 from bot.domain.changes import FORGET, Changes
 from bot.domain.thread import Thread, Tombstone, is_forgotten
 from bot.errors import UserError
-from bot.github.errors import Gone, NoGraphQL, NotPermitted
-from bot.github.updates import TOMBSTONE_OFFSET, read_thread
+from bot.github.errors import Gone
+from bot.github.updates import TOMBSTONE_OFFSET
+from bot.pipeline.discussions import read_current
 from bot.pipeline.tools import Tools
 
 
@@ -35,16 +36,7 @@ def remember_by_hand(number: int, run: Tools) -> None:
 def read_now(number: int, run: Tools, purpose: str) -> Thread:
     """The thread as GitHub has it. Raises UserError, that it cannot be ``purpose``, if GitHub has none; ForgeError."""
     try:
-        return read_thread(run.forge, run.own, number, None)[0]
+        return read_current(number, run)
     except Gone as error:
-        if discussion := _discussion(number, run):
-            return discussion
         cause = f"issue {number} cannot be {purpose}: GitHub does not have it"
         raise UserError(f"{cause}; give the number of an issue of this repository") from error
-
-
-def _discussion(number: int, run: Tools) -> Thread | None:
-    try:
-        return run.discussions.read_one(number) if run.discussions else None
-    except (Gone, NotPermitted, NoGraphQL):
-        return None

@@ -39,11 +39,10 @@ class Tools:
     of this machine, and ``began`` by ``clock``.
 
     ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
-    the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
-    stage begins: look, remember, plan, push, say. ``reading_seconds``: how long a run reads history if it
-    was not started to do so; the next run continues. ``on_history`` is called after each reading of history. Without
-    ``discussions`` none are read, without ``discussion_comments`` none get a comment, and without ``organisation`` no
-    other repository is searched. ``checks_others``: all comments that show other repositories are worked out again.
+    the run survives. ``on_stage`` is called as each stage begins: look, remember, plan, push, say. ``reading_seconds``:
+    how long a run reads history if it was not started to do so; the next run continues. ``on_history`` is called after
+    each reading of history. Without ``organisation`` no other repository is searched. ``checks_others``: all comments
+    that show other repositories are worked out again.
     """
 
     memory: Memory
@@ -54,6 +53,8 @@ class Tools:
     renderer: Renderer
     address: RepositoryAddress
     fixes: FixFinder
+    discussions: DiscussionReader
+    discussion_comments: DiscussionComments
     pages: tuple[PageSource, ...]
     started: datetime
     clock: Clock
@@ -61,12 +62,9 @@ class Tools:
     note: Callable[[str], None]
     muted: str = ""
     report_fault: Callable[[PrecedentError], None] = lambda _: None
-    is_dry: bool = False
     on_stage: Callable[[str], None] = lambda _: None
     reading_seconds: float = HISTORY_SECONDS
     on_history: Callable[[HistoryRead], None] = lambda _: None
-    discussions: DiscussionReader | None = None
-    discussion_comments: DiscussionComments | None = None
     organisation: OrganisationSearch | None = None
     checks_others: bool = False
 
@@ -77,13 +75,18 @@ class Tools:
         return self.forge.correct_time(self.started)
 
     @property
+    def is_dry(self) -> bool:
+        """Whether nothing is written, whatever memory appears to hold."""
+        return self.memory.is_dry
+
+    @property
     def max_age(self) -> timedelta:
         """The maximum age of an issue, or of a promise, to be answered."""
         return timedelta(hours=self.settings.comment.answer_within_hours)
 
     def comments_on(self, key: ThreadId) -> CommentClient:
         """The client for comments on this thread: GraphQL for a discussion, REST for everything else."""
-        if self.discussion_comments is None or not isinstance(key, int):
+        if not isinstance(key, int):
             return self.forge
         record = self.memory.whole_records([key]).get(key)
         is_discussion = isinstance(record, Thread) and record.kind is Kind.DISCUSSION

@@ -20,7 +20,6 @@ from bot.memory.memory import Memory
 from bot.memory.paths import record_path
 from bot.memory.records import encode_record
 from bot.memory.shards import DIGESTS, read_lines
-from bot.memory.store import ReadOnlyStore
 from bot.reading.digest import digest
 from tests.memory.samples import StoredMemory, at, find_threads, issue, remember, word_of
 
@@ -222,7 +221,8 @@ def test_a_dry_run_answers_despite_damage_and_repairs_nothing(
 ) -> None:
     spoil(full)
     before = full.files()
-    dry = Memory(ReadOnlyStore(full.store())).open()
+    dry = full.memory()
+    dry.is_dry = True
     assert remember(dry, issue(12, 3))
     check_all_found(dry)
     assert full.files() == before
