@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.domain.post import COMMENT, SLOTS
-from bot.domain.thread import Message, Thread
+from bot.domain.thread import Thread
 from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
 from bot.reading.references import closed_by_text
 
@@ -127,22 +127,7 @@ def message_fields(comment: Json) -> dict[str, object]:
         "created_at": comment["created_at"],
         "updated_at": comment.get("updated_at"),
         "body": comment.get("body"),
-        "whole_text_id": comment.get("whole_text_id"),
         "reactions": _reactions(comment, STORED_REACTIONS),
-    }
-
-
-def archive_message(message: Message) -> dict[str, object]:
-    """Convert a stored comment to the shape of the REST API, to merge old and new ones."""
-    return {
-        "id": message.id,
-        "user": {"login": message.author, "type": "Bot" if message.is_bot else "User"},
-        "author_association": message.role,
-        "created_at": message.created_at.isoformat(),
-        "updated_at": (message.updated_at or message.created_at).isoformat(),
-        "body": message.text,
-        "whole_text_id": message.whole_text_id,
-        "reactions": dict(message.reactions),
     }
 
 
