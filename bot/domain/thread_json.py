@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -369,10 +369,3 @@ def parse_time(value: object) -> datetime:
 def time_or_none(value: object) -> datetime | None:
     """Like `parse_time`, but None for an empty value."""
     return parse_time(value) if value else None
-
-
-def past_or_none(value: object) -> datetime | None:
-    """Like `time_or_none`, but None also for a time that has not come yet."""
-    with suppress(FutureTime):
-        return time_or_none(value)
-    return None

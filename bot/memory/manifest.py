@@ -5,36 +5,22 @@ Only one format is read. It is raised only when an earlier version would misread
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated
 
-from bot.domain.changes import (
-    FORGET,
-    NOTICES_OFF,
-    TRACKED_NUMBER_LIMIT,
-    DiscussionProgress,
-    HistoryProgress,
-    Request,
-    is_within,
-)
+from bot.domain.bounds import Count, Lenient, MaxItems, Name, Past, Pattern
+from bot.domain.changes import FORGET, NOTICES_OFF, DiscussionProgress, HistoryProgress, Request, is_within
 from bot.domain.post import Post, Renewal
 from bot.domain.thread import ThreadId
-from bot.domain.thread_json import parse_key, parse_time, past_or_none, stamp, storable, time_or_none
 from bot.errors import StoreError
-from bot.files import MAX_FILES
 from bot.memory.bounds import load_json
-from bot.memory.codec import DAMAGE, decode, encode, read_each
+from bot.memory.codec import DAMAGE, decode, encode
 from bot.memory.merge import MAX_REQUESTS, recent
 from bot.memory.records import canonical, sort_key
-
-Item = TypeVar("Item")
-Default = TypeVar("Default")
 
 FORMAT = 2
 """What this version writes, and all that it reads."""
@@ -106,13 +92,11 @@ MAX_REMEMBERED = 1_000
 """Maximum number of forgotten threads that are noted as remembered again."""
 
 MAX_SOURCES = 16
-MAX_STATE_CHARS = 200
-"""Maximum number of sources of pages, and maximum length of the state of one."""
+"""Maximum number of sources of pages."""
 
 
-_ALWAYS_STORED = frozenset(
-    ("analyser", "cursor", "threads", "tombstones", "pending", "index", "model", "learned_from", "embedder")
-)
+_Number = Annotated[int, Count()]
+_Moment = Annotated[datetime | None, Past()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +108,16 @@ class MessageFiles:
     """
 
     files: dict[str, str] = field(default_factory=dict)
-    layout: int = 0
+    layout: _Number = 0
     analyser: str = ""
-    behind: dict[ThreadId, int] = field(default_factory=dict)
+    behind: tuple[tuple[ThreadId, _Number], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LinkProgress:
     """Which threads were compared for clusters: those from ``down_to`` on, except changed ones in ``behind``.
 
-    ``down_to`` is None before the first comparison, and 0 once all are done: the newest threads come first.
+    ``down_to`` is None before the first comparison, and 1 once all are done: the newest threads come first.
     """
 
     down_to: ThreadId | None = None
@@ -156,7 +140,8 @@ class LinkProgress:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a memory contains, and how far it has read. Fields unknown to a version are dropped.
+    """What a memory contains, and how far it has read. Fields unknown to a version are dropped; one that is lenient
+    costs only that something is read or compared again.
 
     - ``cursor``: everything that changed before it is remembered; None in an empty memory.
     - ``threads``, ``tombstones``: the number of issues, pull requests and pages, and of those that are gone.
@@ -183,30 +168,30 @@ class Manifest:
     """
 
     analyser: str = ""
-    cursor: datetime | None = None
-    threads: int = 0
-    tombstones: int = 0
-    pending: tuple[ThreadId, ...] = ()
-    written: tuple[datetime, ...] = ()
+    cursor: _Moment = None
+    threads: _Number = 0
+    tombstones: _Number = 0
+    pending: Annotated[tuple[ThreadId, ...], MaxItems(MAX_PENDING)] = ()
+    written: Annotated[tuple[datetime, ...], MaxItems(MAX_WRITTEN), Lenient()] = ()
     index: dict[str, str] = field(default_factory=dict)
     model: dict[str, str] = field(default_factory=dict)
-    learned_from: int = 0
+    learned_from: _Number = 0
     embedder: str = ""
-    pages: dict[str, str] = field(default_factory=dict)
-    recent: tuple[Request, ...] = ()
-    reading: HistoryProgress | None = None
-    read_whole: datetime | None = None
-    layout: int = 0
-    repo: str = ""
-    renewals_due: tuple[Renewal, ...] = ()
-    hidden_by_github: tuple[ThreadId, ...] = ()
-    messages: MessageFiles | None = None
-    forgotten: int = 0
-    notified_until: datetime | None = None
-    notifying_from: datetime | None = None
-    links: LinkProgress = LinkProgress()
-    remembered: tuple[tuple[ThreadId, datetime], ...] = ()
-    discussions: DiscussionProgress | None = None
+    pages: Annotated[dict[Name, Name], Lenient()] = field(default_factory=dict)
+    recent: Annotated[tuple[Request, ...], MaxItems(2 * MAX_REQUESTS), Lenient()] = ()
+    reading: Annotated[HistoryProgress | None, Lenient()] = None
+    read_whole: _Moment = None
+    layout: _Number = 0
+    repo: Annotated[str, Pattern(_REPO), Lenient()] = ""
+    renewals_due: Annotated[tuple[Renewal, ...], MaxItems(MAX_RENEWALS_DUE), Lenient()] = ()
+    hidden_by_github: Annotated[tuple[ThreadId, ...], MaxItems(MAX_HIDDEN_BY_GITHUB)] = ()
+    messages: Annotated[MessageFiles | None, Lenient()] = None
+    forgotten: _Number = 0
+    notified_until: _Moment = None
+    notifying_from: _Moment = None
+    links: Annotated[LinkProgress, Lenient()] = LinkProgress()
+    remembered: Annotated[tuple[tuple[ThreadId, datetime], ...], MaxItems(MAX_REMEMBERED), Lenient()] = ()
+    discussions: Annotated[DiscussionProgress | None, Lenient()] = None
 
     def promised_within_day(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, including replies."""
@@ -261,8 +246,8 @@ class Manifest:
 
     def with_pages(self, states: Iterable[tuple[str, str]]) -> Manifest:
         """The manifest with the newest states of these sources; an empty state removes its source."""
-        pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
-        return replace(self, pages=pages)
+        known = [(source, state) for source, state in {**self.pages, **dict(states)}.items() if source and state]
+        return replace(self, pages=dict(known[:MAX_SOURCES]))
 
     def with_notified(self, until: datetime | None, since: datetime | None = None) -> Manifest:
         """The manifest with reporters notified of releases until then (None: unchanged); NOTICES_OFF ends notices.
@@ -318,28 +303,8 @@ class Manifest:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The canonical bytes of the manifest. Fields added after _ALWAYS_STORED are left out while they are empty."""
-    values = {item.name: _plain(getattr(manifest, item.name)) for item in fields(manifest)}
-    kept = {name: value for name, value in values.items() if value or name in _ALWAYS_STORED}
-    return canonical({"format": FORMAT} | kept)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case tuple():
-            return [_plain(each) for each in value]
-        case datetime():
-            return stamp(value)
-        case Request() | Renewal() | DiscussionProgress():
-            return encode(value)
-        case HistoryProgress():
-            return _reading_fields(value)
-        case LinkProgress():
-            return {} if value == LinkProgress() else {"down_to": value.down_to, "behind": list(value.behind)}
-        case MessageFiles():
-            stored = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
-            return stored | {"behind": [[key, value.behind[key]] for key in sorted(value.behind, key=sort_key)]}
-    return value
+    """The canonical bytes of the manifest."""
+    return canonical({"format": FORMAT} | encode(manifest))
 
 
 def decode_manifest(data: bytes) -> Manifest:
@@ -348,112 +313,17 @@ def decode_manifest(data: bytes) -> Manifest:
     try:
         stored = load_json(data, parse_bounded_int)
         check_format(stored["format"])
-        return Manifest(
-            analyser=str(stored.get("analyser", "")),
-            layout=_parse_count(stored.get("layout", 0)),
-            cursor=past_or_none(stored.get("cursor")),
-            threads=_parse_count(stored.get("threads", 0)),
-            tombstones=_parse_count(stored.get("tombstones", 0)),
-            pending=tuple(parse_key(key) for key in stored.get("pending", ()))[:MAX_PENDING],
-            written=tuple(sorted(_parse_list(_get_list(stored, "written")[-MAX_WRITTEN:], parse_time))),
-            index={str(name): str(digest) for name, digest in stored.get("index", {}).items()},
-            model={str(name): str(digest) for name, digest in stored.get("model", {}).items()},
-            learned_from=_parse_count(stored.get("learned_from", 0)),
-            embedder=storable(stored.get("embedder")),
-            pages=_parse_pages(stored.get("pages")),
-            recent=recent(_parse_list(_get_list(stored, "recent")[: 2 * MAX_REQUESTS], partial(decode, Request))),
-            reading=_parse_readable(stored.get("reading"), _parse_reading, None),
-            read_whole=past_or_none(stored.get("read_whole")),
-            repo=_parse_repo(stored.get("repo")),
-            forgotten=_parse_count(stored.get("forgotten", 0)),
-            discussions=_parse_readable(stored.get("discussions"), partial(decode, DiscussionProgress), None),
-            renewals_due=tuple(
-                _parse_list(_get_list(stored, "renewals_due")[:MAX_RENEWALS_DUE], partial(decode, Renewal))
-            ),
-            hidden_by_github=tuple(parse_key(key) for key in stored.get("hidden_by_github", ()))[:MAX_HIDDEN_BY_GITHUB],
-            messages=_parse_readable(stored.get("messages"), _parse_messages, None),
-            notified_until=past_or_none(stored.get("notified_until")),
-            notifying_from=past_or_none(stored.get("notifying_from")),
-            links=_parse_readable(stored.get("links"), _parse_link_progress, LinkProgress()),
-            remembered=tuple(_parse_list(_get_list(stored, "remembered")[-MAX_REMEMBERED:], _parse_remembered)),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        manifest = decode(Manifest, stored).with_pages(())
+    except DAMAGE as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
-
-
-def _parse_repo(value: object) -> str:
-    return value if isinstance(value, str) and _REPO.fullmatch(value) else ""
-
-
-def _parse_pages(value: object) -> dict[str, str]:
-    """The states of sources, as far as they can be read. The source of a lost one is read again; the cursor is kept."""
-    if not isinstance(value, dict):
-        return {}
-    states = [
-        (storable(source)[:MAX_STATE_CHARS], storable(state)[:MAX_STATE_CHARS]) for source, state in value.items()
-    ]
-    return {source: state for source, state in states[:MAX_SOURCES] if source and state}
-
-
-def _get_list(stored: Mapping[str, Any], name: str) -> list[Any]:
-    value = stored.get(name)
-    return value if isinstance(value, list) else []
-
-
-def _parse_list(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[Item]:
-    return read_each(listed, read)[0]
-
-
-def _parse_readable(value: Any, read: Callable[[Any], Item], default: Default) -> Item | Default:
-    """The value; the default, so that what it is about is done again, if it cannot be read."""
-    try:
-        return read(value)
-    except DAMAGE:
-        return default
-
-
-def _parse_remembered(pair: Any) -> tuple[ThreadId, datetime]:
-    key, at = pair
-    return parse_key(key), parse_time(at)
-
-
-def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
-    """``seen`` is a bit for each number from 0, lowest bit first, in base64."""
-    kept = [number for number in reading.seen if number < TRACKED_NUMBER_LIMIT]
-    bits = bytearray(max(kept, default=0) // 8 + 1)
-    for number in kept:
-        bits[number // 8] |= 1 << number % 8
-    seen = base64.b64encode(bits).decode()
-    return {"began": stamp(reading.began), "upto": stamp(reading.upto), "seen": seen}
-
-
-def _parse_reading(value: Any) -> HistoryProgress | None:
-    bits = base64.b64decode(value["seen"], validate=True)[: TRACKED_NUMBER_LIMIT // 8]
-    if int.from_bytes(bits, "little").bit_count() > MAX_FILES:  # more than a store can have
-        return None
-    seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
-    return HistoryProgress(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
-
-
-def _parse_messages(value: Any) -> MessageFiles | None:
-    behind = {parse_key(key): _parse_count(count) for key, count in value["behind"]}
-    files = {str(name): str(digest) for name, digest in value["files"].items()}
-    if sum(behind.values()) > MAX_MESSAGES_BEHIND:
-        return None
-    return MessageFiles(files, _parse_count(value["layout"]), str(value["analyser"]), behind)
-
-
-def _parse_link_progress(value: Any) -> LinkProgress:
-    down_to = value["down_to"]
-    behind = tuple(map(parse_key, _get_list(value, "behind")))
-    progress = LinkProgress(None if down_to is None else 0 if down_to == 0 else parse_key(down_to), behind)
-    return progress if len(behind) <= MAX_UNLINKED else LinkProgress()
-
-
-def _parse_count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError("no such count")
-    return value
+    behind = manifest.messages.behind if manifest.messages else ()
+    return replace(
+        manifest,
+        written=tuple(sorted(manifest.written)),
+        recent=recent(manifest.recent),
+        messages=manifest.messages if sum(count for _, count in behind) <= MAX_MESSAGES_BEHIND else None,
+        links=manifest.links.with_changed(()),
+    )
 
 
 def next_pending(

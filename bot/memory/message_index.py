@@ -79,7 +79,8 @@ class MessageIndex:
             count = max(behind.get(record.id, 0), _count(record), self._stored_count(record.id))
             self._has_gone |= bool(count) and isinstance(record, Tombstone)
             behind[record.id] = count
-        self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind=behind))
+        in_order = tuple(sorted(behind.items(), key=lambda item: sort_key(item[0])))
+        self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind=in_order))
 
     def rebuild(self, tick: Progress = lambda _: None) -> Index:
         """Rebuild the index from the records; the stored one is not read. Raises IndexCorrupt, OSError."""
@@ -110,12 +111,12 @@ class MessageIndex:
                 return self._repair(fault)
             index = self._stored.open() if stored.files else self._stored.build(())
         if stored.behind:
-            self._catch_up(stored.behind, index)
-            self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind={}))
+            self._catch_up(dict(stored.behind), index)
+            self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind=()))
         return index
 
     def _catch_up(self, behind: Mapping[ThreadId, int], index: Index) -> None:
-        records = self._state.records(sorted(behind, key=sort_key))  # the same threads make the same files
+        records = self._state.records(behind)
         threads = [record for record in records.values() if isinstance(record, Thread)]
         gone = (message_id(key, position) for key, count in behind.items() for position in range(count))
         index.update(_documents(threads), gone)

@@ -50,7 +50,7 @@ def link_threads(
         links = _find_batch([key for key, _ in batch], memory, lambda: clock() >= until)
         count += len(links)
         reached = [key for key, is_next in batch[: len(links)] if is_next]
-        down_to: ThreadId | None = 0 if count == len(waiting) else reached[-1] if reached else None
+        down_to: ThreadId | None = 1 if count == len(waiting) else reached[-1] if reached else None
         memory.stage(Changes(links=tuple(replace(each, found_at=now) for each in links), linked_to=down_to))
         tick(len(links))
     return count

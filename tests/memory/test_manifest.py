@@ -46,7 +46,7 @@ def folder_with(tmp_path: Path, **files: bytes) -> Path:
     return folder
 
 
-LINK_PROGRESS = [LinkProgress(0), LinkProgress(7, (9, "ABC-1")), LinkProgress("ABC-1"), LinkProgress(None, (5,))]
+LINK_PROGRESS = [LinkProgress(1), LinkProgress(7, (9, "ABC-1")), LinkProgress("ABC-1"), LinkProgress(None, (5,))]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ WRONG_READING = ({"began": "soon"}, {"began": None}, {"seen": "!"}, {"upto": 5})
 WRONG_DISCUSSIONS = ({"began": "soon"}, {"after": "x" * 201}, {"upto": 5})
 MALFORMED: dict[str, list[object]] = {
     "written": [5, "x", {}, ["x", None, 5, [], "9999-99-99T00:00:00Z"]],
-    "reading": [0, "x", [], {}, {"began": AT}, *({"began": AT, "seen": "AA=="} | wrong for wrong in WRONG_READING)],
+    "reading": [0, "x", [], {}, *({"began": AT, "seen": "AA=="} | wrong for wrong in WRONG_READING)],
     "discussions": [
         *(0, "x", [], {}),
         *({"began": AT, "after": "", "is_done": True} | wrong for wrong in WRONG_DISCUSSIONS),

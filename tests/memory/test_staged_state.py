@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.domain.bounds import MAX_NAME
 from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.post import Post, PostKey, Vote
 from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
 from bot.memory.branch_store import MAX_GROWTH
-from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE_CHARS, Manifest, decode_manifest, encode_manifest
+from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
 from bot.memory.merge import later_fix, merge_requests, recent
 from tests.examples import examples
@@ -259,7 +260,7 @@ MANIFEST = Manifest(analyser="1+x", cursor=at(5), threads=2, index={"MAIN_1.seg"
         ({"pages": 5}, {}),
         ({"pages": ["docs"]}, {}),
         ({"pages": {"docs": 5, "wiki": None, "": "x"}}, {"docs": "5"}),
-        ({"pages": {"docs": "x" * 65_536}}, {"docs": "x" * MAX_STATE_CHARS}),
+        ({"pages": {"docs": "x" * 65_536}}, {"docs": "x" * MAX_NAME}),
         ({"recent": "abc"}, {}),
         ({"recent": [None, 5, {}, {"id": 7}, {"id": 7, "comment_id": 5}] * 9_000}, {}),
     ],

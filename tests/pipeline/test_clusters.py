@@ -57,7 +57,7 @@ def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
     assert [one.id for one in clusters_of(memory)[0].members] == [1, 2]
     assert compare_threads(memory) == 0
     store_records(memory, thread(4), replace(thread(5), kind=Kind.PULL), replace(thread(6), kind=Kind.DISCUSSION))
-    assert memory.state.manifest.links == LinkProgress(0, (4,))
+    assert memory.state.manifest.links == LinkProgress(1, (4,))
     word = message("Duplicate of #1", 20, "hubot", "MEMBER")
     store_records(memory, replace(thread(3), comments=(word,), updated_at=at(20)))
     assert compare_threads(memory) == 2
@@ -83,7 +83,7 @@ def test_a_run_out_of_time_leaves_the_older_threads_to_the_next(tmp_path: Path, 
     memory.commit("Compare")
     assert memory.open().state.manifest.links == LinkProgress(2 * BATCH_SIZE + 51 - count)
     assert compare_threads(memory) == 2 * BATCH_SIZE + 50 - count
-    assert memory.open().state.manifest.links == LinkProgress(0)
+    assert memory.open().state.manifest.links == LinkProgress(1)
 
 
 def test_nothing_is_compared_while_the_history_is_being_read(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_nothing_is_compared_while_the_history_is_being_read(tmp_path: Path) -> 
 
 
 def test_too_many_changes_to_note_make_all_threads_be_compared_again() -> None:
-    progress = LinkProgress(0).with_changed(range(1, MAX_UNLINKED + 1))
+    progress = LinkProgress(1).with_changed(range(1, MAX_UNLINKED + 1))
     assert len(progress.behind) == MAX_UNLINKED
     assert progress.with_changed([MAX_UNLINKED + 1]) == LinkProgress()
 
@@ -107,10 +107,10 @@ def test_links_of_the_later_state_of_a_thread_win_between_two_writers(tmp_path: 
     word = message("Duplicate of #1", 20, "hubot", "MEMBER")
     store_records(theirs, replace(thread(2), comments=(word,), updated_at=at(20)))
     old = ClusterLinks(2, thread(2).revised_at, (ClusterLink(3, "alike"),))
-    ours.stage(Changes(links=(old,), linked_to=0))
+    ours.stage(Changes(links=(old,), linked_to=1))
     ours.commit("Compare")
     assert 2 not in ours.cluster_links()  # links found for an older state do not count …
-    assert ours.state.manifest.links == LinkProgress(0, (2,))  # … and the thread is still to be compared
+    assert ours.state.manifest.links == LinkProgress(1, (2,))  # … and the thread is still to be compared
     compare_threads(ours)
     assert ours.open().cluster_links()[2].links == (ClusterLink(1, "said"),)
 
@@ -147,7 +147,7 @@ def test_a_damaged_record_is_skipped_and_does_not_stay_pending_forever(tmp_path:
     memory.close()
     damage(tmp_path / "store", 2)
     memory = memory_in(tmp_path)
-    assert memory.state.manifest.links == LinkProgress(0, (2,))
+    assert memory.state.manifest.links == LinkProgress(1, (2,))
     assert compare_threads(memory) == 1
     assert list(memory.open().state.uncompared()) == []
 
