@@ -106,7 +106,7 @@ def decode_record(data: bytes, path: str = "") -> Record:
         if "tombstone" in fields:
             tombstone = fields["tombstone"]
             moved = storable(tombstone.get("moved_to")) or None
-            return Tombstone(parse_key(fields["id"]), parse_time(tombstone["at"]), storable(tombstone["reason"]), moved)
+            return Tombstone(parse_key(fields["id"]), parse_time(tombstone["at"]), storable(tombstone.get("reason")), moved)
         return thread_from_archive(fields)
     except CorruptRecord:
         raise
