@@ -33,7 +33,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import ForeignFormat
 from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
-from bot.memory.shards import DIGESTS, read_texts
+from bot.memory.shards import DIGESTS, FIXES, read_texts
 from bot.reading.analyzer import ANALYSER_VERSION
 
 
@@ -190,9 +190,8 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
         _sync_segments(database, memory.index.segments(), _THREAD_TABLES, tick)
         _sync_segments(database, memory.messages.segments(), _MESSAGE_TABLES, tick)
         hidden = frozenset(memory.state.manifest.hidden_by_github)
-        _sync_digests(
-            database, memory.state.base.digest_shards(), _fixes_by_shard(memory.state.every_fix()), hidden, tick
-        )
+        fixes = _fixes_by_shard(memory.state.all_values(FIXES).values())
+        _sync_digests(database, memory.state.base.digest_shards(), fixes, hidden, tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.state.repo or "")

@@ -257,7 +257,8 @@ class Memory:
         return self.state.values(FIXES, ids)
 
     def requests(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
-        return self.state.requests(ids)
+        """What people asked of the bot on these threads, oldest first; for gone threads, only requests to forget."""
+        return self.state.values(REQUESTS, ids)
 
     def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]:
         """The cluster signs by thread, without the threads that GitHub does not show now, and without words from

@@ -111,10 +111,6 @@ class StagedState:
         """Like `values`, of all threads, in no order. Reads all shards."""
         return self._remaining(schema, self.base.all_values(schema) | self._staged[schema.folder])
 
-    def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
-        """What people asked of the bot on these threads, oldest first; for gone threads, only requests to forget."""
-        return self.values(REQUESTS, ids)
-
     def is_damaged(self, key: ThreadId) -> bool:
         """Whether the stored record of this thread has been read and is damaged."""
         return self.base.known.get(key) is None and self.base.files.get(record_path(key)) is not None
@@ -134,10 +130,6 @@ class StagedState:
     def every_request(self) -> list[Request]:
         """What people asked for on all threads, in no order. Reads all shards of requests."""
         return [request for requests in self.all_values(REQUESTS).values() for request in requests]
-
-    def every_fix(self) -> list[FixInfo]:
-        """The fixes of all threads, in no order. Reads all shards of fixes."""
-        return list(self.all_values(FIXES).values())
 
     def every_link(self) -> dict[ThreadId, ClusterLinks]:
         """The cluster signs found so far, by thread. Reads all their shards."""

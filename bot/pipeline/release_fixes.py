@@ -17,6 +17,7 @@ from bot.domain.changes import Changes, FixInfo
 from bot.domain.duplicates import duplicate_chain
 from bot.domain.thread import MAINTAINER_ROLES, Kind, OutcomeKind, Thread, ThreadId
 from bot.github.fixes import Release, main_releases
+from bot.memory.shards import FIXES
 from bot.pipeline.tools import Tools
 from bot.reading.endings.outcome import FIX_WITNESSES, outcome
 from bot.reading.endings.stated_release import stated_release
@@ -78,7 +79,7 @@ def find_released(new: Mapping[str, Release], since: datetime, run: Tools) -> Re
     """The threads that one of the ``new`` releases (by tag) fixes: those closed ``since`` then, and those whose fix
     waited for a release. Each is looked up once; one run looks up a few, later runs the others."""
     cards = _closed_issues(run)
-    fixes = {fix.id: fix for fix in run.memory.state.every_fix()}
+    fixes = run.memory.state.all_values(FIXES)
     newest = max(release.at for release in new.values() if release.at)
     due = [card for card in cards.values() if _is_due(card, fixes.get(card.id), since, newest)]
     released = ReleasedFixes(is_all=_look_up(latest_in_turns(due), fixes, run))
