@@ -85,9 +85,6 @@ MAX_HIDDEN_BY_GITHUB = 1_000
 MAX_MESSAGES_BEHIND = 1_000_000
 """Maximum number of messages, in all threads together, that the index of messages is behind on."""
 
-MAX_UNLINKED = 2_000
-"""Maximum number of changed threads waiting to be compared for clusters; beyond it, all threads are compared again."""
-
 MAX_REMEMBERED = 1_000
 """Maximum number of forgotten threads that are noted as remembered again."""
 
@@ -114,31 +111,6 @@ class MessageFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkProgress:
-    """Which threads were compared for clusters: those from ``down_to`` on, except changed ones in ``behind``.
-
-    ``down_to`` is None before the first comparison, and 1 once all are done: the newest threads come first.
-    """
-
-    down_to: ThreadId | None = None
-    behind: tuple[ThreadId, ...] = ()
-
-    def has_passed(self, key: ThreadId) -> bool:
-        """Whether the thread was reached, so that changes to it must be noted."""
-        return self.down_to is not None and sort_key(key) >= sort_key(self.down_to)
-
-    def with_changed(self, keys: Iterable[ThreadId]) -> LinkProgress:
-        """The progress after these threads changed."""
-        behind = tuple(dict.fromkeys([*self.behind, *filter(self.has_passed, keys)]))
-        return LinkProgress(self.down_to, behind) if len(behind) <= MAX_UNLINKED else LinkProgress()
-
-    def with_compared(self, keys: Container[ThreadId], down_to: ThreadId | None) -> LinkProgress:
-        """The progress after comparing these threads, and all others from ``down_to`` on (None: no further)."""
-        further = down_to is not None and not self.has_passed(down_to)
-        return LinkProgress(down_to if further else self.down_to, tuple(k for k in self.behind if k not in keys))
-
-
-@dataclass(frozen=True, slots=True)
 class Manifest:
     """What a memory contains, and how far it has read. Fields unknown to a version are dropped; one that is lenient
     costs only that something is read or compared again.
@@ -159,7 +131,6 @@ class Manifest:
     - ``renewals_due``: the comments to renew because a thread that they show changed, oldest change first.
     - ``hidden_by_github``: threads that GitHub does not show now.
     - ``messages``: the index of messages; None if it could not be read or used.
-    - ``links``: which threads were compared for clusters.
     - ``forgotten``: how many threads an administrator has had forgotten; models from before the last one are discarded.
     - ``remembered``: threads to be remembered again, and since when; forgetting them before has no effect.
     - ``notified_until``: reporters were notified of the releases published until then; None while they are not.
@@ -189,7 +160,6 @@ class Manifest:
     forgotten: _Number = 0
     notified_until: _Moment = None
     notifying_from: _Moment = None
-    links: Annotated[LinkProgress, Lenient()] = LinkProgress()
     remembered: Annotated[tuple[tuple[ThreadId, datetime], ...], MaxItems(MAX_REMEMBERED), Lenient()] = ()
     discussions: Annotated[DiscussionProgress | None, Lenient()] = None
 
@@ -213,7 +183,6 @@ class Manifest:
             recent=tuple(request for request in self.recent if request.id not in gone or request.name == FORGET),
             renewals_due=tuple(renewal for renewal in self.renewals_due if renewal.id not in gone),
             hidden_by_github=tuple(key for key in self.hidden_by_github if key not in gone),
-            links=replace(self.links, behind=tuple(key for key in self.links.behind if key not in gone)),
             forgotten=self.forgotten + len(gone),
         )
 
@@ -283,12 +252,6 @@ class Manifest:
         """The states that are valid here too: only what ``earlier`` lacked of each source was read."""
         return tuple((source, state) for source, state in states if self.pages.get(source) == earlier.pages.get(source))
 
-    def valid_link_progress(self, linked_to: ThreadId | None, earlier: Manifest) -> ThreadId | None:
-        """The comparison progress if it is valid here too. If no thread was compared before, or another run continued,
-        changes since ``earlier`` may not have been noted."""
-        is_same = self.links.down_to is not None and self.links.down_to == earlier.links.down_to
-        return linked_to if is_same else None
-
     def valid_discussions(self, read: DiscussionProgress | None, earlier: Manifest) -> DiscussionProgress | None:
         """The progress if it is valid here too: if it continued from that in ``earlier``."""
         before, current = earlier.discussions, self.discussions
@@ -322,7 +285,6 @@ def decode_manifest(data: bytes) -> Manifest:
         written=tuple(sorted(manifest.written)),
         recent=recent(manifest.recent),
         messages=manifest.messages if sum(count for _, count in behind) <= MAX_MESSAGES_BEHIND else None,
-        links=manifest.links.with_changed(()),
     )
 
 

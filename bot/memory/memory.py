@@ -26,7 +26,8 @@ from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Mani
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.paths import RECORD_FOLDER
-from bot.memory.shards import FIXES, POSTS, REQUESTS
+from bot.memory.records import sort_key
+from bot.memory.shards import CLUSTERS, FIXES, POSTS, REQUESTS
 from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits, Snapshot, Store
 from bot.memory.stored_state import Notes, StoredState, files_of
@@ -214,15 +215,7 @@ class Memory:
     def every_message(self) -> list[IndexEntry]:
         """The facts of all messages that may be shown; ids as in `search_messages`."""
         people = self.hidden_people
-
-        def entries(index: Index) -> list[IndexEntry]:
-            segments = index.segments().values()
-            return [
-                each.entry(number) for each in segments for number in range(each.count) if number not in each.deleted
-            ]
-
-        nothing: list[IndexEntry] = []
-        return [entry for entry in self.messages.ask(entries, nothing) if entry.author not in people]
+        return [entry for entry in _every_entry(self.messages) if entry.author not in people]
 
     def every_card(self) -> Iterator[Card]:
         """The cards of all threads as they may be shown; see `records`."""
@@ -274,6 +267,19 @@ class Memory:
             for key, found in every_link.items()
             if key not in hidden
         }
+
+    def uncompared(self) -> dict[ThreadId, ClusterLinks]:
+        """The issues to be compared with older ones: those that changed since they were, then those that were not since
+        the last rebuild began, newest first. Each comes with what is known of it, as of now."""
+        known, since = self.state.all_values(CLUSTERS), self.state.manifest.read_whole
+        due: dict[ThreadId, tuple[bool, ClusterLinks]] = {}
+        for entry in _every_entry(self.index):
+            links = known.get(entry.id, ClusterLinks(entry.id, entry.updated_at))
+            is_known = links.found_at is not None and (since is None or links.found_at >= since)
+            if entry.kind.traits.is_listed and not (is_known and links.at >= entry.updated_at):
+                due[entry.id] = not is_known, replace(links, at=entry.updated_at)
+        newest_first = sorted(due, key=sort_key, reverse=True)
+        return {key: due[key][1] for key in sorted(newest_first, key=lambda key: due[key][0])}
 
     def _opened_by_hidden_people(self, links: Mapping[ThreadId, ClusterLinks]) -> set[ThreadId]:
         if not (people := self.hidden_people):
@@ -495,7 +501,6 @@ class Memory:
         remaining = replace(
             changes,
             pages=self.state.base.manifest.valid_pages(changes.pages, previous),
-            linked_to=self.state.base.manifest.valid_link_progress(changes.linked_to, previous),
             discussions=self.state.base.manifest.valid_discussions(changes.discussions, previous),
             posts=tuple(post for post in changes.posts if post.key not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
@@ -512,6 +517,16 @@ class Memory:
         return tuple(
             replace(postpone(post), matches=()).showing(stored.get(post.id)) for post in posts if post.key.is_comment
         )
+
+
+def _every_entry(index: IndexSlot | MessageIndex) -> list[IndexEntry]:
+    """The entries of an index; none if it cannot be used."""
+
+    def entries(opened: Index) -> list[IndexEntry]:
+        segments = opened.segments().values()
+        return [each.entry(number) for each in segments for number in range(each.count) if number not in each.deleted]
+
+    return index.ask(entries, [])
 
 
 def _without_text(thread: Thread) -> Thread:

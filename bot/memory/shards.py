@@ -180,14 +180,9 @@ def parse_thread_posts(line: Line) -> tuple[ThreadPosts, bool]:
     return ThreadPosts(thread, newest_posts(by_slot.values()), tuple(dict.fromkeys(shown_by))), is_whole
 
 
-def cluster_links_fields(cluster_links: ClusterLinks) -> dict[str, object] | None:
-    """The cluster signs of one thread as JSON; None if there are none."""
-    return encode(cluster_links) if cluster_links.links else None
-
-
 def parse_cluster_links(line: Line) -> tuple[ClusterLinks, bool]:
     """The inverse of `cluster_links_fields`, at most MAX_LINKS, and whether each sign could be read."""
-    links, is_whole = decode_each(ClusterLink, as_list(line["links"])[:MAX_LINKS])
+    links, is_whole = decode_each(ClusterLink, as_list(line.get("links", ()))[:MAX_LINKS])
     return decode(ClusterLinks, line, links=tuple(links)), is_whole
 
 
@@ -223,7 +218,7 @@ FIXES = MergedShard(
 )
 CLUSTERS = MergedShard(
     "clusters",
-    cluster_links_fields,
+    encode,
     parse_cluster_links,
     "some signs of clusters are not known until the next rebuild",
     later_links,

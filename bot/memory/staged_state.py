@@ -19,7 +19,6 @@ from bot.files import bytes_hash
 from bot.memory.manifest import (
     MAX_HIDDEN_BY_GITHUB,
     MAX_PENDING,
-    LinkProgress,
     limit_pending,
     next_pending,
     promised_posts,
@@ -34,7 +33,7 @@ from bot.memory.model_store import (
 )
 from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.posts import StagedPosts, outdated_posts
-from bot.memory.records import encode_record, key_of_path, same_content, sort_key, sorted_record_paths, wins
+from bot.memory.records import encode_record, same_content, sort_key, sorted_record_paths, wins
 from bot.memory.shards import (
     CLUSTERS,
     DIGESTS,
@@ -132,18 +131,8 @@ class StagedState:
         return [request for requests in self.all_values(REQUESTS).values() for request in requests]
 
     def every_link(self) -> dict[ThreadId, ClusterLinks]:
-        """The cluster signs found so far, by thread. Reads all their shards."""
+        """The cluster signs found so far, by thread that has any. Reads all their shards."""
         return {key: found for key, found in self.all_values(CLUSTERS).items() if found.links}
-
-    def uncompared(self) -> Iterator[tuple[ThreadId, bool]]:
-        """The threads still to be compared for clusters: those that changed, then the others, newest first. Each comes
-        with whether all newer ones have been compared already."""
-        progress = self.manifest.links
-        for changed in sorted(progress.behind, key=sort_key, reverse=True):
-            yield changed, False
-        for key in map(key_of_path, reversed(self._record_paths())):
-            if key is not None and not progress.has_passed(key):
-                yield key, True
 
     def digest_lines(self, ids: Iterable[ThreadId]) -> dict[ThreadId, str]:
         """The digests of these threads as JSON, as far as they can be read; none for threads that are gone."""
@@ -250,7 +239,7 @@ class StagedState:
         self._note_posts(changes.posts)
         self._note_requests(changes.requests)
         self._note_fixes(changes.fixes)
-        self._note_links(changes)
+        self._put(CLUSTERS, ((each.id, each) for each in changes.links))
         if changes.read_whole:
             self._posts.relist(self.every_thread_posts())
         manifest = self.manifest.with_renewals(changes.renewals_due, changes.renewals_done).with_pages(changes.pages)
@@ -372,8 +361,7 @@ class StagedState:
             if isinstance(record, Thread):
                 self._digests[record.id] = _read_digest(record, repo=self.repo)
             tick(1)
-        links = self.manifest.links.with_changed(record.id for record in records if _may_cluster(record))
-        self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones, links=links)
+        self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones)
 
     def _forget(self, gone: set[ThreadId]) -> None:
         """Drop everything kept about these threads except their records; the shards follow when they are written.
@@ -457,15 +445,6 @@ class StagedState:
             if old is None or replace(old, looked_at=fix.looked_at) != fix:
                 self._queue_renewals(key, fix.looked_at)
 
-    def _note_links(self, changes: Changes) -> None:
-        """Store the cluster signs. A thread that changed since it was compared must be compared again."""
-        records = self.records(each.id for each in changes.links)
-        current = [each for each in changes.links if each.id not in records or records[each.id].revised_at <= each.at]
-        self._put(CLUSTERS, ((each.id, each) for each in current))
-        progress = LinkProgress(None, self.manifest.links.behind) if changes.relink else self.manifest.links
-        links = progress.with_compared({each.id for each in current}, changes.linked_to)
-        self.manifest = replace(self.manifest, links=links)
-
     def _shard_edits(self) -> FileEdits:
         touched = self.records([*self._written, *(key for staged in self._staged.values() for key in staged)])
         gone = [key for key, record in touched.items() if isinstance(record, Tombstone)]
@@ -495,11 +474,6 @@ class StagedState:
 
 def _is_page(record: Record) -> bool:
     return isinstance(record, Thread) and record.kind is Kind.PAGE
-
-
-def _may_cluster(record: Record) -> bool:
-    """Whether it is an issue. Of one that is gone, the signs are removed without comparing it."""
-    return isinstance(record, Thread) and record.kind.traits.is_listed
 
 
 def _read_digest(record: Thread, *, repo: str | None) -> Digest:

@@ -36,8 +36,9 @@ def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, 
     cards, repeats = _cards(memory)
     fixes = memory.state.all_values(FIXES)
     clusters = clusters_of(memory)
-    left = sum(1 for _ in memory.state.uncompared())
-    return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, request, left)
+    return DigestSource(
+        cards, repeats, fixes, clusters, memory, settings, place, request, uncompared=len(memory.uncompared())
+    )
 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:

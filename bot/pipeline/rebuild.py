@@ -191,7 +191,7 @@ def _finish(run: Tools, started: float, limit: float | None) -> Backtest | None:
         run.clock.tell(f"Reading {memory.state.manifest.threads:,} threads with the text model")
     memory.rebuild_index(until=run.clock.seconds() + REBUILD_MODEL_SECONDS)
     backtest = None if is_current else learn_from_memory(run, LEARNING_SECONDS)
-    memory.stage(Changes(read_whole=progress.began if progress else None, relink=True))
+    memory.stage(Changes(read_whole=progress.began if progress else None))
     link_threads(memory, run.now, run.clock.seconds, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")
     if not run.is_dry:

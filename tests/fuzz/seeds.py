@@ -61,7 +61,7 @@ def manifest() -> dict[str, Any]:
         "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [request],
         "renewals_due": [{"id": 7, "slot": "reply:12", "about": 3, "at": AT}], "hidden_by_github": [9],
         "notified_until": AT, "notifying_from": AT, "discussions": {"began": AT, "is_done": True},
-        "links": {"down_to": 3, "behind": [5]}, "remembered": [[4, AT]],
+        "remembered": [[4, AT]],
     }  # fmt: skip
 
 

@@ -40,7 +40,6 @@ EVERYTHING = Changes(
     reading=HistoryProgress(at(9), at(4), frozenset({1})),
     notified_until=at(10),
     links=(ClusterLinks(7, at(4), (ClusterLink(1, "error", "E42"),), at(9)),),
-    linked_to=1,
     discussions=DiscussionProgress(at(9), at(5), "", is_done=False),
 )
 

@@ -16,7 +16,6 @@ from bot.memory.manifest import (
     FORMAT,
     MAX_PENDING,
     ForeignFormat,
-    LinkProgress,
     Manifest,
     decode_manifest,
     encode_manifest,
@@ -46,13 +45,7 @@ def folder_with(tmp_path: Path, **files: bytes) -> Path:
     return folder
 
 
-LINK_PROGRESS = [LinkProgress(1), LinkProgress(7, (9, "ABC-1")), LinkProgress("ABC-1"), LinkProgress(None, (5,))]
-
-
-@pytest.mark.parametrize(
-    "manifest",
-    [Manifest(), FULL, FULL.with_remembered([(7, at(5))]), *(replace(FULL, links=links) for links in LINK_PROGRESS)],
-)
+@pytest.mark.parametrize("manifest", [Manifest(), FULL, FULL.with_remembered([(7, at(5)), ("ABC-1", at(6))])])
 def test_a_manifest_round_trips_through_its_bytes(manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(manifest)) == manifest
     assert encode_manifest(decode_manifest(encode_manifest(manifest))) == encode_manifest(manifest)
@@ -83,7 +76,6 @@ MALFORMED: dict[str, list[object]] = {
         *({"began": AT, "after": "", "is_done": True} | wrong for wrong in WRONG_DISCUSSIONS),
     ],
     "remembered": [5, "x", {}, [5, [7], [7, "soon"]]],
-    "links": [5, "all", [], {}, *({"down_to": key} for key in (-1, True, [])), {"down_to": 3, "behind": [None]}],
 }
 """A field that is read as nothing, so that this is read or compared again, instead of costing the whole manifest."""
 
@@ -286,18 +278,3 @@ def test_discussion_progress_does_not_count_if_the_branch_was_set_back() -> None
 def test_too_large_numbers_are_dropped_from_history_progress() -> None:
     reading = HistoryProgress(at(0), None, frozenset({1, TRACKED_NUMBER_LIMIT, 10**15}))
     assert decode_manifest(encode_manifest(Manifest(reading=reading))).reading == replace(reading, seen=frozenset({1}))
-
-
-def test_only_changes_of_compared_threads_are_noted() -> None:
-    progress = LinkProgress(50).with_changed([49, 50, 51, "ABC-1", 51])
-    assert progress == LinkProgress(50, (50, 51, "ABC-1"))
-    assert progress.with_compared({51}, 20) == LinkProgress(20, (50, "ABC-1"))
-    assert progress.with_compared({50, 51, "ABC-1"}, 90) == LinkProgress(50)
-    assert LinkProgress().with_changed([1]) == LinkProgress()
-
-
-def test_link_progress_counts_only_if_no_other_run_changed_it() -> None:
-    known, further = Manifest(links=LinkProgress(50)), Manifest(links=LinkProgress(20))
-    assert known.valid_link_progress(10, known) == 10
-    assert further.valid_link_progress(10, known) is None
-    assert Manifest().valid_link_progress(10, Manifest()) is None
