@@ -82,8 +82,8 @@ MAX_RENEWALS_DUE = 2_000
 MAX_HIDDEN_BY_GITHUB = 1_000
 """Maximum number of threads listed as not shown by GitHub; those found last are kept."""
 
-MAX_MESSAGES_BEHIND = 1_000_000
-"""Maximum number of messages, in all threads together, that the index of messages is behind on."""
+MAX_BEHIND = 10_000
+"""Maximum number of threads that the index of messages is behind on."""
 
 MAX_REMEMBERED = 1_000
 """Maximum number of forgotten threads that are noted as remembered again."""
@@ -100,14 +100,13 @@ _Moment = Annotated[datetime | None, Past()]
 class MessageFiles:
     """The index of messages as stored: SHA-256 of its ``files`` by name, and which version made them.
 
-    ``behind``: the threads that changed since, each with the most messages that it has had meanwhile. Without files,
-    only these threads are recorded.
+    ``behind``: the threads that changed since, in order. Without files, only these threads are recorded.
     """
 
     files: dict[str, str] = field(default_factory=dict)
     layout: _Number = 0
     analyser: str = ""
-    behind: tuple[tuple[ThreadId, _Number], ...] = ()
+    behind: Annotated[tuple[ThreadId, ...], MaxItems(MAX_BEHIND)] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,13 +278,7 @@ def decode_manifest(data: bytes) -> Manifest:
         manifest = decode(Manifest, stored).with_pages(())
     except DAMAGE as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
-    behind = manifest.messages.behind if manifest.messages else ()
-    return replace(
-        manifest,
-        written=tuple(sorted(manifest.written)),
-        recent=recent(manifest.recent),
-        messages=manifest.messages if sum(count for _, count in behind) <= MAX_MESSAGES_BEHIND else None,
-    )
+    return replace(manifest, written=tuple(sorted(manifest.written)), recent=recent(manifest.recent))
 
 
 def next_pending(
