@@ -195,14 +195,12 @@ def _with_event_thread(
         return updates
     if (event.is_pull and not run.settings.pulls) or any(record.id == number for record in updates.records):
         return updates
-    if number in stored:
-        if _is_discussion_to_answer(stored[number], event, run.settings):
-            return updates
-        return (
-            updates
-            if number in listed or not run.memory.state.is_shown(number)
-            else _check_thread(updates, event, number, run)
-        )
+    if number in stored and (
+        _is_discussion_to_answer(stored[number], event, run.settings)
+        or number in listed
+        or not run.memory.state.is_shown(number)
+    ):
+        return updates
     try:
         return _with_thread(updates, number, run, fresh=event.may_be_answered)
     except Gone as error:
@@ -229,16 +227,6 @@ def _with_thread(updates: Updates, number: int, run: Tools, *, fresh: bool = Fal
     if issue.get("pull_request") and not run.settings.pulls:
         return updates
     return replace(updates, records=(*updates.records, thread), own={**updates.own, number: own})
-
-
-def _check_thread(updates: Updates, event: Event, number: int, run: Tools) -> Updates:
-    try:
-        run.forge.issue(number)
-    except Gone as error:
-        return _handle_missing(updates, event, error, run)
-    except ForgeError as error:
-        return replace(updates, fault=updates.fault or error)
-    return updates
 
 
 def _handle_missing(updates: Updates, event: Event, gone: Gone, run: Tools) -> Updates:
