@@ -42,7 +42,7 @@ def fill_from_store(
 ) -> LocalCache:
     """Update the cache of a store. Raises UserError if the store is missing or empty."""
     now = stamp()
-    with closing(open_store(store, leaves_traces=False)) as memory, lock_folder(path.parent):
+    with closing(open_store(store)) as memory, lock_folder(path.parent):
         return _fill(path, memory, now, progress)
 
 
@@ -132,7 +132,7 @@ def memory_of(local_memory: LocalMemory, embedder: Embedder | None = None) -> It
     """
     hidden = local_memory.local_cache.hidden
     if local_memory.store:
-        with closing(open_store(local_memory.store, leaves_traces=False)) as memory:
+        with closing(open_store(local_memory.store)) as memory:
             memory.hidden = hidden
             yield memory
         return
@@ -156,16 +156,14 @@ def text_model(folder: Path | None) -> Embedder | None:
     return open_embedder(folder)
 
 
-def open_store(
-    folder: Path, *, leaves_traces: bool = True, semantic: Path | None = None, repo: str | None = None
-) -> Memory:
+def open_store(folder: Path, *, semantic: Path | None = None, repo: str | None = None) -> Memory:
     """Open the memory in a folder. Raises UserError if there is none, or if it is empty.
 
-    ``leaves_traces``: see FolderStore. ``semantic`` is the folder of a text model. ``repo``: as in `Memory`.
+    ``semantic`` is the folder of a text model. ``repo``: as in `Memory`.
     """
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
-    store = FolderStore(folder, leaves_traces=leaves_traces)
+    store = FolderStore(folder)
     memory = Memory(store, repo=repo, embedder=text_model(semantic)).open()
     if not memory.state.manifest.threads:
         raise UserError(
