@@ -13,19 +13,15 @@ from bot.recall.mentions import referenced_numbers
 from bot.settings.schema import Settings
 
 
-def due_threads(threads: Iterable[Thread], facts: Facts) -> list[Thread]:
-    """The threads to answer now, oldest first. The same facts always give the same threads."""
-    return sorted((thread for thread in threads if _is_due(thread, facts)), key=lambda thread: thread.created_at)
-
-
 def question_hash(thread: Thread, place: RepositoryAddress) -> str:
     """Identifies the question of a thread: its title, opening text and references."""
     question = repr((thread.title, thread.body, sorted(referenced_numbers(thread, place))))
     return short_hash(question)
 
 
-def _is_due(thread: Thread, facts: Facts) -> bool:
-    """Depends on earlier posts, not on the stored thread: another run may have read this event's changes before."""
+def is_due(thread: Thread, facts: Facts) -> bool:
+    """Whether to answer the thread now. Depends on earlier posts, not on the stored thread: another run may have read
+    this event's changes before."""
     event, post = facts.event, facts.comments.get(thread.id)
     is_its_own = event.number == thread.id
     is_fresh = thread.created_at > facts.now - facts.max_age
