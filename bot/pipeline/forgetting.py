@@ -5,9 +5,8 @@ Every step may be repeated: a run that finds an unfinished one starts over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bot.domain.answer import Context
 from bot.domain.changes import FORGET, Changes, Request
@@ -19,7 +18,6 @@ from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.github.updates import TOMBSTONE_OFFSET
 from bot.memory.merge import PENDING_WINDOW
-from bot.memory.shards import read_lines
 from bot.pipeline.commands import ReplyPlan, may_administer, react, reply_draft
 from bot.pipeline.draft import Draft
 from bot.pipeline.remember import read_now
@@ -214,23 +212,11 @@ def _are_requests_handled(threads: Iterable[ThreadId], run: Tools) -> bool:
 
 
 def _find_referring(key: ThreadId, run: Tools) -> list[ThreadId]:
-    referring: list[ThreadId] = []
-    for _, shard in run.memory.state.base.digest_shards():
-        referring += [other for other, line in read_lines(shard)[0].items() if _refers_to(line, key)]
-    return referring
-
-
-def _refers_to(digest: Mapping[str, Any], key: ThreadId) -> bool:
-    """Whether a digest (any JSON) refers to this thread."""
-    try:
-        outcome = digest.get("outcome") or {}
-        numbers = [
-            reference.get("number") for reference in digest.get("references") or () if not reference.get("owner")
-        ]
-        numbers += [digest.get("duplicate_of"), outcome.get("duplicate_of")]
-        return key in numbers or outcome.get("fix") == f"#{key}"
-    except (AttributeError, TypeError):
-        return False
+    return [
+        card.id
+        for card in run.memory.state.cards()
+        if key in (*card.references, card.duplicate_of) or card.ending.fix == f"#{key}"
+    ]
 
 
 def _delete_on_thread(key: ThreadId, stored: Request, shown_by: Container[PostKey], run: Tools) -> list[PostKey]:
