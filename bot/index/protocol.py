@@ -128,6 +128,9 @@ class Index(Protocol):
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         """The entries of those ``ids`` that are in the index. Raises IndexCorrupt."""
 
+    def of_kind(self, kind: Kind) -> list[IndexEntry]:
+        """The entries of all threads of this kind, in no order. Raises IndexCorrupt."""
+
     def vectors(self) -> dict[ThreadId, bytes]:
         """The vectors of all threads that a text model has read (`IndexDocument.vector`).
 

@@ -215,7 +215,12 @@ class Memory:
     def every_message(self) -> list[IndexEntry]:
         """The facts of all messages that may be shown; ids as in `search_messages`."""
         people = self.hidden_people
-        return [entry for entry in _every_entry(self.messages) if entry.author not in people]
+
+        def entries(index: Index) -> list[IndexEntry]:
+            return [entry for kind in Kind for entry in index.of_kind(kind)]
+
+        nothing: list[IndexEntry] = []
+        return [entry for entry in self.messages.ask(entries, nothing) if entry.author not in people]
 
     def every_card(self) -> Iterator[Card]:
         """The cards of all threads as they may be shown; see `records`."""
@@ -239,11 +244,15 @@ class Memory:
     def vector(self, thread: Thread) -> bytes:
         return self.index.encoder.vector(thread) or b""
 
+    def page_ids(self) -> list[ThreadId]:
+        """The ids of the remembered pages, in no order."""
+        return [entry.id for entry in self.index.of_kind(Kind.PAGE)]
+
     def releases(self) -> frozenset[str]:
         """See `bot.recall.library.Library.releases`."""
         from bot.reading.pages import RELEASES, source_of  # slow to load
 
-        keys = (str(key) for key in self.state.page_ids() if source_of(key) == RELEASES)
+        keys = (str(key) for key in self.page_ids() if source_of(key) == RELEASES)
         return frozenset(key.partition(":")[2] for key in keys)
 
     def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
@@ -273,10 +282,10 @@ class Memory:
         the last rebuild began, newest first. Each comes with what is known of it, as of now."""
         known, since = self.state.all_values(CLUSTERS), self.state.manifest.read_whole
         due: dict[ThreadId, tuple[bool, ClusterLinks]] = {}
-        for entry in _every_entry(self.index):
+        for entry in self.index.of_kind(Kind.ISSUE):
             links = known.get(entry.id, ClusterLinks(entry.id, entry.updated_at))
             is_known = links.found_at is not None and (since is None or links.found_at >= since)
-            if entry.kind.traits.is_listed and not (is_known and links.at >= entry.updated_at):
+            if not (is_known and links.at >= entry.updated_at):
                 due[entry.id] = not is_known, replace(links, at=entry.updated_at)
         newest_first = sorted(due, key=sort_key, reverse=True)
         return {key: due[key][1] for key in sorted(newest_first, key=lambda key: due[key][0])}
@@ -517,16 +526,6 @@ class Memory:
         return tuple(
             replace(postpone(post), matches=()).showing(stored.get(post.id)) for post in posts if post.key.is_comment
         )
-
-
-def _every_entry(index: IndexSlot | MessageIndex) -> list[IndexEntry]:
-    """The entries of an index; none if it cannot be used."""
-
-    def entries(opened: Index) -> list[IndexEntry]:
-        segments = opened.segments().values()
-        return [each.entry(number) for each in segments for number in range(each.count) if number not in each.deleted]
-
-    return index.ask(entries, [])
 
 
 def _without_text(thread: Thread) -> Thread:

@@ -14,7 +14,7 @@ from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.post import Post, Renewal, ThreadPosts
-from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
+from bot.domain.thread import Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.files import bytes_hash
 from bot.memory.manifest import (
     MAX_HIDDEN_BY_GITHUB,
@@ -33,7 +33,7 @@ from bot.memory.model_store import (
 )
 from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.posts import StagedPosts, outdated_posts
-from bot.memory.records import encode_record, same_content, sort_key, sorted_record_paths, wins
+from bot.memory.records import encode_record, same_content, sorted_record_paths, wins
 from bot.memory.shards import (
     CLUSTERS,
     DIGESTS,
@@ -175,26 +175,6 @@ class StagedState:
                 self._renewed[record.id] = None
         self.manifest = replace(self.manifest, threads=len(self._record_paths()) - gone, tombstones=gone)
 
-    def page_ids(self) -> list[ThreadId]:
-        """The ids of the remembered pages, in order. Reads the digests of all threads with named ids, and the longer
-        records only where a shard of digests is damaged."""
-        folders: dict[str, list[str]] = {}
-        for path in sorted_record_paths(self.base.snapshot.paths(RECORD_FOLDER)):
-            folder = PurePosixPath(path).parent.name
-            if folder.startswith("x"):
-                folders.setdefault(f"{DIGESTS.folder}/{folder}.jsonl", []).append(path)
-        shards = self.base.read(folders)
-        pages: set[ThreadId] = set()
-        for shard, paths in folders.items():
-            lines, is_whole = read_lines(shards.get(shard, b""))
-            if lines and is_whole:
-                pages |= {key for key, line in lines.items() if line.get("kind") == Kind.PAGE and isinstance(key, str)}
-            else:
-                pages |= {record.id for record in self._decode_records(paths) if _is_page(record)}
-        pages -= self._written.keys()
-        pages |= {key for key, record in self._written.items() if _is_page(record)}
-        return sorted(pages, key=sort_key)
-
     @property
     def ranking(self) -> RankingModels:
         """The learned ranking; the shipped one if none was learned, or it cannot be read."""
@@ -302,11 +282,6 @@ class StagedState:
 
     def _record_paths(self) -> list[str]:
         return sorted_record_paths({*self.base.snapshot.paths(RECORD_FOLDER), *map(record_path, self._written)})
-
-    def _decode_records(self, paths: Iterable[str]) -> Iterator[Record]:
-        for path, data in self.base.contents(paths):
-            if record := self.base.decode(path, data):
-                yield record
 
     def _read_ranking(self) -> RankingModels | None:
         path = RANKING_PATH
@@ -466,14 +441,11 @@ class StagedState:
 
     def _repair_digests(self, path: str) -> None:
         folder = f"{RECORD_FOLDER}/{PurePosixPath(path).stem}"
-        for record in self._decode_records(sorted_record_paths(self.base.snapshot.paths(folder))):
+        for record_file in self.base.contents(sorted_record_paths(self.base.snapshot.paths(folder))):
+            record = self.base.decode(*record_file)
             if isinstance(record, Thread) and record.id not in self._written:
                 self._digests[record.id] = _read_digest(record, repo=self.repo)
         self.notes.add(f"{path} was damaged: it was rebuilt from the records.")
-
-
-def _is_page(record: Record) -> bool:
-    return isinstance(record, Thread) and record.kind is Kind.PAGE
 
 
 def _read_digest(record: Thread, *, repo: str | None) -> Digest:

@@ -185,7 +185,7 @@ def _finish(run: Tools, started: float, limit: float | None) -> Backtest | None:
         _report_unfinished(run, lookups.stopped, str(lookups.stopped or "more threads are missing than one run checks"))
         return None
     reread_discussions(run, progress.began if progress else run.now, limit)
-    memory.stage(refresh_pages(run.pages, memory.state, {}, run.now, run.note))
+    memory.stage(refresh_pages(run.pages, memory, {}, run.now, run.note))
     is_current = memory.has_learned and not is_due(memory, unattended=True)
     if memory.embedder:
         run.clock.tell(f"Reading {memory.state.manifest.threads:,} threads with the text model")

@@ -63,7 +63,7 @@ class ReleasedFixes:
 
 def project_releases(run: Tools) -> list[Release]:
     """The remembered releases of the project itself, oldest first."""
-    ids = [key for key in run.memory.state.page_ids() if source_of(key) == RELEASES]
+    ids = [key for key in run.memory.page_ids() if source_of(key) == RELEASES]
     releases = []
     for key, entry in run.memory.entries(ids).items():
         tag = str(key).partition(":")[2]

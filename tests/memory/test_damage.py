@@ -366,7 +366,7 @@ def test_a_flipped_byte_in_every_file_fails_no_run(full: StoredMemory, seed: int
     memory = full.memory()
     find_threads(memory, "fails")
     memory.state.comments(THREAD_IDS)
-    threads = [issue(number, 50) for number in THREAD_IDS]
+    threads = [issue(number, 400_000) for number in THREAD_IDS]  # later than any time with another day or month
     assert remember(memory, *threads)
     reopened = full.memory()
     assert reopened.records(THREAD_IDS) == {thread.id: thread for thread in threads}
