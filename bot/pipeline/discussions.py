@@ -102,10 +102,9 @@ def _hide_missing(seen: Collection[ThreadId], began: datetime, run: Tools) -> No
     """Ask about discussions that our comments show and a complete reading did not find. GitHub never says that a
     discussion was deleted, so missing ones stay in memory, and no comment shows them."""
     missing = (
-        record.id
-        for record in run.memory.state.every_record()
-        if isinstance(record, Thread) and record.kind is Kind.DISCUSSION and record.revised_at < began
-        if record.id not in seen and run.memory.state.is_shown(record.id)
+        entry.id
+        for entry in run.memory.index.of_kind(Kind.DISCUSSION)
+        if entry.updated_at < began and entry.id not in seen and run.memory.state.is_shown(entry.id)
     )
     hidden: list[Tombstone] = []
     for key in islice(missing, MAX_LOOKUPS):
