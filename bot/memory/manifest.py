@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from bot.domain.bounds import Count, Lenient, MaxItems, Name, Past, Pattern
+from bot.domain.card import id_order
 from bot.domain.changes import FORGET, NOTICES_OFF, DiscussionProgress, HistoryProgress, Request, is_within
 from bot.domain.post import Post, Renewal
 from bot.domain.thread import ThreadId
@@ -20,7 +21,7 @@ from bot.errors import StoreError
 from bot.memory.bounds import load_json
 from bot.memory.codec import DAMAGE, decode, encode
 from bot.memory.merge import MAX_REQUESTS, recent
-from bot.memory.records import canonical, sort_key
+from bot.memory.records import canonical
 
 FORMAT = 2
 """What this version writes, and all that it reads."""
@@ -194,7 +195,7 @@ class Manifest:
                 del owed[renewal.key]
         ordered = sorted(
             owed.values(),
-            key=lambda renewal: (renewal.at, sort_key(renewal.id), renewal.slot, sort_key(renewal.about)),
+            key=lambda renewal: (renewal.at, id_order(renewal.id), renewal.slot, id_order(renewal.about)),
         )
         return replace(self, renewals_due=tuple(ordered[:MAX_RENEWALS_DUE]))
 
@@ -235,7 +236,7 @@ class Manifest:
     def with_remembered(self, new: Iterable[tuple[ThreadId, datetime]]) -> Manifest:
         """The manifest with these threads remembered again; of two times for one thread, the later one."""
         latest = dict(sorted([*self.remembered, *new], key=lambda entry: entry[1]))
-        ordered = sorted(latest.items(), key=lambda entry: (entry[1], sort_key(entry[0])))
+        ordered = sorted(latest.items(), key=lambda entry: (entry[1], id_order(entry[0])))
         return replace(self, remembered=tuple(ordered[-MAX_REMEMBERED:]))
 
     def is_behind(self, earlier: Manifest) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
-from bot.domain.card import Card, CardId, card_of, cards_of, name_of
+from bot.domain.card import Card, CardId, card_of, cards_of, id_order, name_of
 from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.digest import IndexEntry, IndexHit
@@ -26,7 +26,6 @@ from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Mani
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.paths import RECORD_FOLDER
-from bot.memory.records import sort_key
 from bot.memory.shards import CLUSTERS, FIXES, POSTS, REQUESTS
 from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits, Snapshot, Store
@@ -287,7 +286,7 @@ class Memory:
             is_known = links.found_at is not None and (since is None or links.found_at >= since)
             if not (is_known and links.at >= entry.updated_at):
                 due[entry.id] = not is_known, replace(links, at=entry.updated_at)
-        newest_first = sorted(due, key=sort_key, reverse=True)
+        newest_first = sorted(due, key=id_order, reverse=True)
         return {key: due[key][1] for key in sorted(newest_first, key=lambda key: due[key][0])}
 
     def _opened_by_hidden_people(self, links: Mapping[ThreadId, ClusterLinks]) -> set[ThreadId]:

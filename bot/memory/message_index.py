@@ -11,11 +11,10 @@ from dataclasses import replace
 from itertools import count, takewhile
 from typing import TypeVar
 
-from bot.domain.card import message_id
+from bot.domain.card import id_order, message_id
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.index.protocol import LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment
 from bot.memory.manifest import MESSAGE_FOLDER, MessageFiles
-from bot.memory.records import sort_key
 from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits
 from bot.memory.stored_index import StoredIndex, other_maker
@@ -76,7 +75,7 @@ class MessageIndex:
         for record in records:
             self._has_gone |= isinstance(record, Tombstone) and (record.id in behind or self._may_have(record.id))
             behind.add(record.id)
-        in_order = tuple(sorted(behind, key=sort_key))  # the same threads make the same files
+        in_order = tuple(sorted(behind, key=id_order))  # the same threads make the same files
         self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind=in_order))
 
     def rebuild(self, tick: Progress = lambda _: None) -> Index:

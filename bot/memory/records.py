@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from bot.domain.thread import Record, Thread, ThreadId, Tombstone, is_forgotten
+from bot.domain.thread import Record, Thread, Tombstone, is_forgotten
 from bot.domain.thread_json import (
     MAX_MESSAGES,
     archive_fields,
@@ -39,11 +39,6 @@ def sorted_record_paths(paths: Iterable[str]) -> list[str]:
 def _order(folder: str, name: str) -> tuple[bool, bool, int, str]:
     is_name = folder.startswith("x")
     return is_name, is_name and len(name) == hashlib.sha256().digest_size * 2, 0 if is_name else len(name), name
-
-
-def sort_key(key: ThreadId) -> tuple[int, int, str]:
-    """Numbers in order, then names in order."""
-    return (0, key, "") if isinstance(key, int) else (1, 0, key)
 
 
 def wins(new: Record, old: Record | None, read_since: datetime | None = None) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from bot.domain.card import id_order
 from bot.domain.changes import FORGET, FixInfo, Request
 from bot.domain.cluster import MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
@@ -28,7 +29,6 @@ from bot.memory.merge import (
     newest_posts,
 )
 from bot.memory.paths import folder_of
-from bot.memory.records import sort_key
 
 Value = TypeVar("Value")
 Line = Mapping[str, Any]
@@ -128,7 +128,7 @@ def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]
 
 def write_shard(lines: Mapping[ThreadId, str]) -> bytes:
     """The bytes of a shard: one line for each thread, in the order of their ids."""
-    return "".join(f"{lines[key]}\n" for key in sorted(lines, key=sort_key)).encode()
+    return "".join(f"{lines[key]}\n" for key in sorted(lines, key=id_order)).encode()
 
 
 def edit_shards(
