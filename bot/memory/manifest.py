@@ -6,7 +6,6 @@ Only one format is read. It is raised only when an earlier version would misread
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from bot.domain.card import id_order
 from bot.domain.changes import FORGET, NOTICES_OFF, DiscussionProgress, HistoryProgress, Request, is_within
 from bot.domain.post import Post, Renewal
 from bot.domain.thread import ThreadId
+from bot.domain.turns import in_turns
 from bot.errors import StoreError
 from bot.memory.bounds import load_json
 from bot.memory.codec import DAMAGE, decode, encode
@@ -296,14 +296,10 @@ def limit_pending(
 ) -> tuple[ThreadId, ...]:
     """At most MAX_PENDING of these promises, in their order: those in ``first``, then the oldest of each account in
     turn, so that an account that opens many issues does not crowd out the others."""
-    turns: Counter[str] = Counter()
-    ranked = []
-    for position, key in enumerate(pending):
-        author = authors.get(key, "").casefold()
-        ranked.append((key not in first, turns[author], position, key))
-        turns[author] += key not in first
-    kept = sorted(ranked, key=lambda entry: entry[:3])[:MAX_PENDING]
-    return tuple(key for *_, key in sorted(kept, key=lambda entry: entry[2]))
+    order = list(pending)
+    others = in_turns((key for key in order if key not in first), lambda key: authors.get(key, "").casefold())
+    kept = {*[*(key for key in order if key in first), *others][:MAX_PENDING]}
+    return tuple(key for key in order if key in kept)
 
 
 def promised_posts(merged: Iterable[tuple[Post, Post | None]]) -> list[datetime]:
