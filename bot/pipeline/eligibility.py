@@ -52,20 +52,27 @@ def answers_kind(kind: Kind, settings: Settings) -> bool:
 
 def reason_to_pass(thread: Thread, settings: Settings) -> str:
     """Why this thread is remembered but not answered, "" if it may be answered."""
-    if settings.mode == "off":
-        return "the mode is off"
-    if not answers_kind(thread.kind, settings):
-        return f"{thread.kind.traits.noun}s are not answered"
-    if thread.is_bot or _matches(thread.author, settings.ignore.authors):
+    if reason := reason_to_ignore(thread, settings):
+        return reason
+    if thread.is_bot or matches(thread.author, settings.ignore.authors):
         return "its author is a bot or ignored"
     if thread.author in settings.ignore.hidden:
         return "its author asked to be left alone"
-    if any(_matches(label, settings.ignore.labels) for label in thread.labels):
-        return "it carries an ignored label"
     if thread.is_closed:
         return "it is already closed"
     return "the conversation is locked" if thread.locked else ""
 
 
-def _matches(name: str, names: Iterable[str]) -> bool:
+def reason_to_ignore(thread: Thread, settings: Settings) -> str:
+    """Why not even requests in this thread count, "" if they do."""
+    if settings.mode == "off":
+        return "the mode is off"
+    if not answers_kind(thread.kind, settings):
+        return f"{thread.kind.traits.noun}s are not answered"
+    is_ignored = any(matches(label, settings.ignore.labels) for label in thread.labels)
+    return "it carries an ignored label" if is_ignored else ""
+
+
+def matches(name: str, names: Iterable[str]) -> bool:
+    """Whether this is one of the names, in upper or lower case."""
     return name.casefold() in {listed.casefold() for listed in names}
