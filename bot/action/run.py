@@ -14,11 +14,10 @@ from bot.action.task import RunTask
 from bot.domain.thread import Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.pipeline.discussions import read_discussions
-from bot.pipeline.forgetting import forget_by_hand
+from bot.pipeline.forgetting import forget_by_hand, remember_by_hand
 from bot.pipeline.handle import handle_event
 from bot.pipeline.learn import backtest_memory
 from bot.pipeline.rebuild import continue_rebuild, rebuild
-from bot.pipeline.remember import remember_by_hand
 from bot.pipeline.setup import branch_store, build_tools, embedder, read_settings
 from bot.pipeline.site import SettingsFiles
 from bot.pipeline.tools import Tools

@@ -1,4 +1,5 @@
-"""Forgets a thread: removes its text from memory, from the history of the branch, and from our comments.
+"""Forgets a thread: removes its text from memory, from the history of the branch, and from our comments; or remembers
+it again.
 
 Every step may be repeated: a run that finds an unfinished one starts over.
 """
@@ -12,15 +13,15 @@ from bot.domain.answer import Context
 from bot.domain.changes import FORGET, Changes, Request
 from bot.domain.post import Post, PostKey, reply_slot
 from bot.domain.thread import FORGOTTEN, GHOST, Thread, ThreadId, Tombstone, is_forgotten
-from bot.errors import WorldError
+from bot.errors import UserError, WorldError
 from bot.git.errors import RemoteRefused
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.github.updates import TOMBSTONE_OFFSET
 from bot.memory.merge import PENDING_WINDOW
 from bot.pipeline.commands import ReplyPlan, may_administer, react, reply_draft
+from bot.pipeline.discussions import read_current
 from bot.pipeline.draft import Draft
-from bot.pipeline.remember import read_now
 from bot.pipeline.requests import new_requests
 from bot.pipeline.room import Room, Settlement
 from bot.pipeline.tools import Facts, ParsedRequest, Tools, is_in_progress
@@ -70,6 +71,38 @@ def forget_by_hand(number: int, run: Tools) -> None:
     if (result := _carry_out(stored, run)) and not result.waits:
         memory.stage(Changes(requests=(replace(stored, state="done"),)))
     memory.commit(f"Forget {number}: what showed it")
+
+
+def remember_by_hand(number: int, run: Tools) -> None:
+    """Remember a forgotten thread again, as GitHub has it now; what was known about it before stays forgotten.
+
+    Raises UserError for a thread that is not forgotten, or that GitHub does not have.
+    """
+    memory = run.memory.open([number])
+    record = memory.whole_records([number]).get(number)
+    if not (isinstance(record, Tombstone) and is_forgotten(record)):
+        raise UserError(f"issue {number} is not forgotten; give the number of an issue that is")
+    thread = read_now(number, run, "remembered")
+    at = max(run.now, record.at + TOMBSTONE_OFFSET)  # later than what forgot it, wherever the two versions meet
+    requests = memory.requests([number]).get(number, ())
+    unfinished = (stored for stored in requests if stored.name == FORGET and stored.state == "pending")
+    changes = Changes(
+        records=(replace(thread, updated_at=max(thread.revised_at, at)),),
+        requests=tuple(replace(stored, state="done", trying_since=None) for stored in unfinished),
+        remembered=((number, at),),
+    )
+    memory.stage(changes)
+    memory.commit(f"Remember {number} again")
+    run.note(f"Issue {number} {'would be' if run.is_dry else 'is'} remembered again, as GitHub has it now.")
+
+
+def read_now(number: int, run: Tools, purpose: str) -> Thread:
+    """The thread as GitHub has it. Raises UserError, that it cannot be ``purpose``, if GitHub has none; ForgeError."""
+    try:
+        return read_current(number, run)
+    except Gone as error:
+        cause = f"issue {number} cannot be {purpose}: GitHub does not have it"
+        raise UserError(f"{cause}; give the number of an issue of this repository") from error
 
 
 class Forgetting(Room):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from bot.comment.render import Renderer
+from bot.domain.answer import Context, OrganisationMatch
 from bot.domain.changes import Changes, DiscussionProgress, Request, is_within
-from bot.domain.post import Post
+from bot.domain.post import OrganisationKey, Post
 from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.github.client import GitHubClient
@@ -23,7 +25,6 @@ from bot.github.updates import Updates
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HISTORY_SECONDS, Clock, HistoryRead
 from bot.pipeline.draft import Draft
-from bot.pipeline.organisation import OrganisationSearch
 from bot.pipeline.permit import Permit
 from bot.reading.questions import RecallQuestion
 from bot.reading.requests import Command
@@ -31,6 +32,20 @@ from bot.settings.schema import Settings
 from bot.sources.pages import PageSource
 
 DAILY_LIMIT_REACHED = "the daily limit of comments is reached"
+
+
+class OrganisationSearch(Protocol):
+    """Finds threads of other repositories that may be shown in this one."""
+
+    def find(
+        self, thread: Thread, context: Context, kept: Collection[OrganisationKey] = ()
+    ) -> tuple[OrganisationMatch, ...]:
+        """The threads to show with ``context``, the surest first; none if the context has something as sure itself.
+
+        Each was read from GitHub in this call with its own repository's token, and every reader of this repository may
+        read it. Those in ``kept`` are in the comment already, and stay if they may still be shown. Never raises because
+        of the engine; raises ForgeError if it cannot find out whether a kept one may stay.
+        """
 
 
 @dataclass(frozen=True, slots=True)
