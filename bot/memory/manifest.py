@@ -116,7 +116,7 @@ class Manifest:
     costs only that something is read or compared again.
 
     - ``cursor``: everything that changed before it is remembered; None in an empty memory.
-    - ``threads``, ``tombstones``: the number of issues, pull requests and pages, and of those that are gone.
+    - ``threads``: the number of issues, pull requests and pages, without those that are gone.
     - ``pending``: threads with a promised comment that has not been seen yet.
     - ``written``: when the new comments of the last 24 hours were promised, including replies, oldest first.
     - ``index``, ``model``: SHA-256 of the files of the index by name, of the learned files by path.
@@ -141,7 +141,6 @@ class Manifest:
     analyser: str = ""
     cursor: _Moment = None
     threads: _Number = 0
-    tombstones: _Number = 0
     pending: Annotated[tuple[ThreadId, ...], MaxItems(MAX_PENDING)] = ()
     written: Annotated[tuple[datetime, ...], MaxItems(MAX_WRITTEN), Lenient()] = ()
     index: dict[str, str] = field(default_factory=dict)

@@ -164,7 +164,7 @@ class StagedState:
             tick(1)
 
     def living_threads(self, tick: Progress = lambda _: None) -> Iterator[Thread]:
-        """All threads that are not gone. Once the iterator is exhausted, the manifest's counts are right."""
+        """All threads that are not gone. Once the iterator is exhausted, the manifest's count is right."""
         gone = 0
         self.base.snapshot.sizes(self.base.digest_paths())  # fetches them together: `fresh_digest` compares with them
         for record in self.every_record(tick):
@@ -173,7 +173,7 @@ class StagedState:
             else:
                 gone += 1
                 self._renewed[record.id] = None
-        self.manifest = replace(self.manifest, threads=len(self._record_paths()) - gone, tombstones=gone)
+        self.manifest = replace(self.manifest, threads=len(self._record_paths()) - gone)
 
     @property
     def ranking(self) -> RankingModels:
@@ -325,18 +325,17 @@ class StagedState:
         ]
 
     def _put_records(self, records: Iterable[Record], tick: Progress) -> None:
-        threads, tombstones = self.manifest.threads, self.manifest.tombstones
+        threads = self.manifest.threads
         for record in records:
             old = self._cached_record(record.id)
             is_damaged = old is None and self.is_damaged(record.id)
             threads += isinstance(record, Thread) - (is_damaged or isinstance(old, Thread))
-            tombstones += isinstance(record, Tombstone) - isinstance(old, Tombstone)
             self._written[record.id] = record
             self._digests.pop(record.id, None)
             if isinstance(record, Thread):
                 self._digests[record.id] = _read_digest(record, repo=self.repo)
             tick(1)
-        self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones)
+        self.manifest = replace(self.manifest, threads=threads)
 
     def _forget(self, gone: set[ThreadId]) -> None:
         """Drop everything kept about these threads except their records; the shards follow when they are written.

@@ -55,7 +55,7 @@ def manifest() -> dict[str, Any]:
     """What the manifest of a memory holds."""
     request = {"id": 7, "comment_id": 12, "name": "search", "by": "octocat", "at": AT, "state": "pending"}
     return {
-        "format": 2, "analyser": "x", "cursor": AT, "threads": 3, "tombstones": 1, "pending": [7, "ABC-1"],
+        "format": 2, "analyser": "x", "cursor": AT, "threads": 3, "pending": [7, "ABC-1"],
         "written": ["2026-11-03T09:00:00Z", "2026-11-03T10:00:00Z"],
         "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/ranking.json": "1" * 64},
         "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [request],

@@ -30,7 +30,6 @@ FULL = Manifest(
     "1+x",
     at(5),
     12,
-    3,
     (7, "ABC-1"),
     index={"MAIN_1.seg": "ab", "_MAIN_1.toc": "cd"},
     written=(at(4), at(5)),
@@ -114,7 +113,7 @@ def test_comments_are_counted_up_to_the_highest_daily_limit() -> None:
 
 WRONG: dict[str, list[object]] = {
     "threads": [-1, 1e999, 10**30, "5"],
-    "tombstones": [None],
+    "layout": [None],
     "cursor": ["then", 5],
     "pending": [5, [0], [None]],
     "index": [[], 5],
