@@ -30,8 +30,6 @@ class Digest:
     keywords: tuple[str, ...]
     files: tuple[str, ...]
     decisions: tuple[Decision, ...]
-    errors: tuple[str, ...]
-    versions: tuple[str, ...]
     outcome: Outcome
     references: tuple[Reference, ...]
     duplicate_of: ThreadId | None = None
