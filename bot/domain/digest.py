@@ -54,10 +54,7 @@ class IndexEntry:
     state: str
     created_at: datetime
     updated_at: datetime
-    closed_at: datetime | None = None
-    state_reason: str | None = None
     labels: tuple[str, ...] = ()
-    turn_count: int = 1
     length: int = 0
     duplicate_of: ThreadId | None = None
     duplicate_at: datetime | None = None

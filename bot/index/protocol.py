@@ -164,6 +164,6 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT_VERSION = 11
+LAYOUT_VERSION = 12
 """The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
 changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""
