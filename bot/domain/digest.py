@@ -13,7 +13,10 @@ FAR_FUTURE, FOREVER = datetime(9998, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzi
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Everything needed to find and show a thread, except quotes. ``summary_by`` is who wrote the summary."""
+    """Everything needed to find and show a thread, except quotes. ``summary_by`` is who wrote the summary.
+
+    ``errors`` are for people and agents who search the branch itself (skills/cross-reference).
+    """
 
     id: ThreadId
     kind: Kind
@@ -30,6 +33,7 @@ class Digest:
     keywords: tuple[str, ...]
     files: tuple[str, ...]
     decisions: tuple[Decision, ...]
+    errors: tuple[str, ...]
     outcome: Outcome
     references: tuple[Reference, ...]
     duplicate_of: ThreadId | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from math import log1p
@@ -25,13 +25,16 @@ from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import first_paragraph, statements
 from bot.reading.references import closed_by_text, find_references, merge_references
 from bot.reading.requests import without_requests
-from bot.reading.signals import find_files, strip_boilerplate, without_addresses
+from bot.reading.signals import find_errors, find_files, strip_boilerplate, without_addresses
+from bot.reading.text_edges import cut_at_edge
 from bot.reading.word_lists import COMMON_WORDS, ENGLISH_HOMOGRAPHS
 
 MAX_SUMMARY_CHARS = 500
 MAX_KEYWORDS = 20
 
-# A digest should take 500 bytes to 2 KB, so lists keep only their first entries.
+# A digest should take 500 bytes to 2 KB, so lists keep only their first entries and long lines are cut.
+_MAX_ERRORS = 4
+_MAX_ERROR_CHARS = 120
 _MAX_FILES = 8
 _MAX_REFERENCES = 12
 _MAX_KEYWORD_CHARS = 40
@@ -82,6 +85,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
         keywords=_keywords(texts),
         files=_gather(map(find_files, texts), _MAX_FILES),
         decisions=decisions(thread, ending),
+        errors=_gather((_shorten(find_errors(text)) for text in texts), _MAX_ERRORS),
         outcome=ending,
         references=_references(thread, texts, repo),
         duplicate_of=ending.duplicate_of,
@@ -196,6 +200,10 @@ def _gather(lists: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
         if len(kept) == limit:
             break
     return tuple(kept)
+
+
+def _shorten(lines: Iterable[str]) -> Iterator[str]:
+    return (cut_at_edge(line, _MAX_ERROR_CHARS) for line in lines)
 
 
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:

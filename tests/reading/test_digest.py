@@ -168,9 +168,10 @@ def test_a_sentence_without_spaces_gives_its_words() -> None:
     assert max(map(len, words[1:])) == 2
 
 
-def test_files_and_references_of_all_messages_are_kept() -> None:
+def test_files_errors_and_references_of_all_messages_are_kept() -> None:
     result = digest(thread("`error: no session` in auth/cookie.py:3", message("See store/session.py and #12")))
     assert result.files == ("auth/cookie.py", "store/session.py")
+    assert result.errors == ("`error: no session` in auth/cookie.py:3",)
     assert result.references == (Reference(12),)
 
 
