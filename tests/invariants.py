@@ -87,7 +87,7 @@ def comparable(thread: Thread) -> dict[str, object]:
     plain_events = (replace(event, source=None, source_kind=None) for event in kept_events)
     events = tuple(sorted(plain_events, key=lambda event: (event.at, event.name, event.actor or "")))
     comments = tuple(replace(comment, reactions={}) for comment in thread.comments)
-    return archive_fields(replace(thread, updated_at=None, events=events, comments=comments, reactions={}))
+    return archive_fields(replace(thread, updated_at=None, events=events, comments=comments))
 
 
 def differences(record: Record | None, issue: Issue) -> list[str]:

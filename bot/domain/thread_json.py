@@ -125,7 +125,6 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         draft=bool(fields.get("draft")),
         merged_at=time_or_none(fields.get("merged_at")) or _merged_at(fields),
         labels=_labels(fields),
-        reactions=_reactions(fields),
         comments=_ends(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
         events=events,
         deciders=_logins(fields, "deciders"),

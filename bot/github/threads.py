@@ -13,8 +13,7 @@ from bot.reading.references import closed_by_text
 
 Json = Mapping[str, Any]
 
-REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
-STORED_REACTIONS = ("+1", "-1", "laugh", "hooray", "heart")
+REACTIONS = ("+1", "-1", "laugh", "hooray", "heart")
 """Reactions to comments that are stored. The other three we give ourselves, to commands."""
 
 
@@ -109,7 +108,6 @@ def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()
             "draft": issue.get("draft"),
             "merged_at": (issue.get("pull_request") or {}).get("merged_at"),
             "labels": [label if isinstance(label, str) else label.get("name") for label in issue.get("labels") or ()],
-            "reactions": _reactions(issue),
             "comments": [message_fields(comment) for comment in comments],
             "events": [event for item in events if (event := _event(item, issue))],
         }
@@ -127,13 +125,13 @@ def message_fields(comment: Json) -> dict[str, object]:
         "created_at": comment["created_at"],
         "updated_at": comment.get("updated_at"),
         "body": comment.get("body"),
-        "reactions": _reactions(comment, STORED_REACTIONS),
+        "reactions": _reactions(comment),
     }
 
 
-def _reactions(item: Json, names: Sequence[str] = REACTIONS) -> dict[str, int]:
-    counts = item.get("reactions") or {}
-    return {name: counts[name] for name in names if isinstance(counts.get(name), int)}
+def _reactions(comment: Json) -> dict[str, int]:
+    counts = comment.get("reactions") or {}
+    return {name: counts[name] for name in REACTIONS if isinstance(counts.get(name), int)}
 
 
 def _event(item: Json, issue: Json) -> dict[str, object] | None:

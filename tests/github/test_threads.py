@@ -35,13 +35,12 @@ def test_an_empty_issue_becomes_a_thread_by_ghost() -> None:
 def test_an_issue_becomes_a_thread_with_all_its_fields(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.", labels=["bug"])
     github.comment(number, "hubot", "Me too")
-    github.react(number, "hubot", "+1")
     github.lock(number)
     github.close(number, "octocat", "not_planned")
     issue = github.issue(number)
     thread = thread_of(github.shapes.issue(issue), [github.shapes.comment(item) for item in issue.comments])
     assert (thread.title, thread.body, thread.author, thread.role) == ("Crash", "It crashes.", "octocat", "OWNER")
-    assert (thread.labels, thread.reactions, thread.locked) == (("bug",), (("+1", 1),), True)
+    assert (thread.labels, thread.locked) == (("bug",), True)
     assert (thread.state, thread.state_reason, thread.closed_by) == ("closed", "not_planned", "octocat")
     assert [(item.author, item.text) for item in thread.comments] == [("hubot", "Me too")]
 

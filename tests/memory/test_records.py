@@ -99,7 +99,7 @@ def test_a_record_is_readable_in_a_diff() -> None:
         b'{"a":' * 100_000, b'{"id": 7, "tombstone": []}', b'{"id": 7, "tombstone": {"at": "2020-01-01"}}',
         b'{"id": 7, "tombstone": {"at": 5, "reason": "x"}}', b'{"id": 1e999, "title": "", "created_at": "2020-01-01"}',
         b'{"id": 7, "title": {}, "created_at": "2020-01-01"}', b'{"id": 7, "created_at": "0001-01-01T00:00:00+14:00"}',
-        b'{"id": 7, "created_at": "2020-01-01", "reactions": {"+1": 1e999}, "comments": 5}',
+        b'{"id": 7, "created_at": "2020-01-01", "comments": 5}',
     ],
 )  # fmt: skip
 def test_bytes_that_are_not_a_record_raise_a_one_line_error(data: bytes) -> None:
