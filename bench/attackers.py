@@ -99,14 +99,14 @@ def folded_into_one(tracker: Tracker, count: int, rng: random.Random) -> list[Th
 
 
 def boosted(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
-    """The foreseen copies, with twenty comments and reactions each, all by the same account."""
+    """The foreseen copies, with twenty comments each, all by the same account."""
     threads = []
     for copy in foreseen(tracker, count, rng):
         praise = [
             Message(copy.author, "NONE", copy.created_at + timedelta(microseconds=n + 1), "Solved! Works, thank you.")
             for n in range(20)
         ]
-        threads.append(replace(copy, comments=tuple(praise), reactions=(("+1", 20), ("heart", 20))))
+        threads.append(replace(copy, comments=tuple(praise)))
     return threads
 
 

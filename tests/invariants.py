@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.domain.post import PostKey
-from bot.domain.thread import Record, Thread, Tombstone
+from bot.domain.thread import Record, Thread
 from bot.domain.thread_json import archive_fields, parse_time, thread_from_archive
 from bot.files import bytes_hash
 from bot.github.threads import OwnCommentRule
@@ -87,7 +87,7 @@ def comparable(thread: Thread) -> dict[str, object]:
     plain_events = (replace(event, source=None, source_kind=None) for event in kept_events)
     events = tuple(sorted(plain_events, key=lambda event: (event.at, event.name, event.actor or "")))
     comments = tuple(replace(comment, reactions={}) for comment in thread.comments)
-    return archive_fields(replace(thread, updated_at=None, events=events, comments=comments, reactions={}))
+    return archive_fields(replace(thread, updated_at=None, events=events, comments=comments))
 
 
 def differences(record: Record | None, issue: Issue) -> list[str]:
@@ -147,10 +147,8 @@ def memory_faults(memory: Memory) -> Iterator[str]:
     """(2) Where the records, manifest, digests, index and the lists of what posts show disagree; and all notes."""
     records = list(memory.state.every_record())
     threads = [record for record in records if isinstance(record, Thread)]
-    tombstones = sum(isinstance(record, Tombstone) for record in records)
-    manifest = memory.state.manifest
-    if (manifest.threads, manifest.tombstones) != (len(threads), tombstones):
-        yield f"(2) the manifest counts {manifest.threads} threads and {manifest.tombstones} tombstones"
+    if memory.state.manifest.threads != len(threads):
+        yield f"(2) the manifest counts {memory.state.manifest.threads} threads"
     yield from _wrong_files(memory, threads)
     yield from _wrong_index(memory, threads)
     yield from _wrong_lists(memory)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from bot.action.environment import RunnerEnvironment, append, print_line
 from bot.action.outputs import context_file, outputs
-from bot.comment.catalogue import day, thread_label
+from bot.comment.catalogue import count, day, thread_label
 from bot.comment.clean_text import log_line, plain_log_line
 from bot.comment.defang import inline, link
 from bot.domain.answer import Match
@@ -208,7 +208,5 @@ def _without_repeated_reason(result: CommentResult, report: ActionReport) -> Com
 
 def usage_line(used: ApiUsage) -> str:
     """How often the run used GitHub's API; each GraphQL request reads many issues of the history."""
-    counts = [(used.reads, "read"), (used.writes, "write")]
-    rest = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
-    graphql = f" GraphQL: {used.graphql:,} request{'' if used.graphql == 1 else 's'}." if used.graphql else ""
-    return f"API: {rest}.{graphql}"
+    graphql = f" GraphQL: {count(used.graphql, 'request')}." if used.graphql else ""
+    return f"API: {count(used.reads, 'read')}, {count(used.writes, 'write')}.{graphql}"

@@ -13,13 +13,11 @@ from bot.action.report import ActionReport, replayed_comments, write_report
 from bot.action.task import RunTask
 from bot.domain.thread import Thread, ThreadId
 from bot.errors import PrecedentError
-from bot.memory.store import ReadOnlyStore, Store
 from bot.pipeline.discussions import read_discussions
-from bot.pipeline.forgetting import forget_by_hand
+from bot.pipeline.forgetting import forget_by_hand, remember_by_hand
 from bot.pipeline.handle import handle_event
 from bot.pipeline.learn import backtest_memory
 from bot.pipeline.rebuild import continue_rebuild, rebuild
-from bot.pipeline.remember import remember_by_hand
 from bot.pipeline.setup import branch_store, build_tools, embedder, read_settings
 from bot.pipeline.site import SettingsFiles
 from bot.pipeline.tools import Tools
@@ -93,15 +91,11 @@ def _recent_on(key: ThreadId | None, run: Tools) -> RecentConversations | None:
 
 @contextmanager
 def _open_run(task: RunTask, fetched: SettingsFiles, now: datetime, report: ActionReport) -> Iterator[Tools]:
-    site, is_dry = task.site, task.inputs.dry_run
-    if is_dry:
-        report.is_dry = True
+    site = task.site
+    report.is_dry = task.inputs.dry_run
+    if report.is_dry:
         report.note("Dry run: nothing is written.")
-
     loaded = read_settings(site, fetched, report, partial(with_inputs, inputs=task.given))
-    store: Store = branch_store(site, loaded)
-    if is_dry:
-        store = ReadOnlyStore(store)
-    loaded = replace(loaded, embedder=embedder(loaded.settings, site, report), is_dry=is_dry)
-    with build_tools(site, loaded, store, now, report) as run:
+    loaded = replace(loaded, embedder=embedder(loaded.settings, site, report), is_dry=report.is_dry)
+    with build_tools(site, loaded, branch_store(site, loaded), now, report) as run:
         yield run

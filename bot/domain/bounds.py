@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 
@@ -36,6 +37,21 @@ class Pattern(NamedTuple):
 
 class OneWord(NamedTuple):
     """A text that is not one word counts as empty (`bot.domain.shape.one_word`)."""
+
+
+@dataclass(frozen=True)
+class Lenient:
+    """A value that cannot be read is its field's default, without damage; of a list, only the readable items count."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A time that has not come yet counts as none."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole number from 0 on."""
 
 
 MAX_NAME, MAX_TITLE = 200, 1_024

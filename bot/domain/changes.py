@@ -150,9 +150,8 @@ class Changes:
     ``hidden_by_github`` are not shown until they are read again: GitHub neither shows them nor says that they are gone.
     ``notified_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
     ``notifying_from``: those of the releases published after it still wait for their notices.
-    ``links`` has an item for each thread that was compared for clusters, even if nothing was found; all threads from
-    ``linked_to`` on were compared. ``relink``: compare all of them again. ``remembered`` has threads that may be
-    remembered though they were forgotten until that moment.
+    ``links`` has an item for each thread that was compared for clusters, even if nothing was found. ``remembered`` has
+    threads that may be remembered though they were forgotten until that moment.
     """
 
     records: tuple[Record, ...] = ()
@@ -169,8 +168,6 @@ class Changes:
     notified_until: datetime | None = None
     notifying_from: datetime | None = None
     links: tuple[ClusterLinks, ...] = ()
-    linked_to: ThreadId | None = None
-    relink: bool = False
     discussions: DiscussionProgress | None = None
     remembered: tuple[tuple[ThreadId, datetime], ...] = ()
 

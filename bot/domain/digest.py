@@ -13,7 +13,10 @@ FAR_FUTURE, FOREVER = datetime(9998, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzi
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Everything needed to find and show a thread, except quotes. ``summary_by`` is who wrote the summary."""
+    """Everything needed to find and show a thread, except quotes. ``summary_by`` is who wrote the summary.
+
+    ``errors`` are for people and agents who search the branch itself (skills/cross-reference).
+    """
 
     id: ThreadId
     kind: Kind
@@ -31,7 +34,6 @@ class Digest:
     files: tuple[str, ...]
     decisions: tuple[Decision, ...]
     errors: tuple[str, ...]
-    versions: tuple[str, ...]
     outcome: Outcome
     references: tuple[Reference, ...]
     duplicate_of: ThreadId | None = None
@@ -56,10 +58,7 @@ class IndexEntry:
     state: str
     created_at: datetime
     updated_at: datetime
-    closed_at: datetime | None = None
-    state_reason: str | None = None
     labels: tuple[str, ...] = ()
-    turn_count: int = 1
     length: int = 0
     duplicate_of: ThreadId | None = None
     duplicate_at: datetime | None = None

@@ -40,9 +40,6 @@ class KindTraits(NamedTuple):
     is_listed: bool
     """Whether GitHub's list of issues includes it, so that one missing there may be gone."""
 
-    has_state: bool
-    """Whether it is open or closed."""
-
     is_change: bool
     """Whether it proposes a change to files, and so can be merged, be a draft, and fix other threads."""
 
@@ -65,7 +62,7 @@ class Kind(StrEnum):
 
     @property
     def is_on_github(self) -> bool:
-        """Whether GitHub numbers threads of this kind, and people can comment on them."""
+        """Whether GitHub numbers threads of this kind, people can comment on them, and they are open or closed."""
         return bool(self.traits.path)
 
 
@@ -73,29 +70,29 @@ _ISSUE_COMMENT = "#issuecomment-"
 _KINDS = {
     Kind.ISSUE: KindTraits(
         noun="issue", words="issue", path="issues", comment_path=_ISSUE_COMMENT, qualifiers=("issue",),
-        is_conversation=True, is_suggested=True, is_answered=True, is_listed=True, has_state=True, is_change=False,
+        is_conversation=True, is_suggested=True, is_answered=True, is_listed=True, is_change=False,
         is_local=False,
     ),
     Kind.PULL: KindTraits(
         noun="pull request", words="pull_request", path="pull", comment_path=_ISSUE_COMMENT,
         qualifiers=("pr", "pull"),
-        is_conversation=True, is_suggested=False, is_answered=False, is_listed=False, has_state=True, is_change=True,
+        is_conversation=True, is_suggested=False, is_answered=False, is_listed=False, is_change=True,
         is_local=False,
     ),
     Kind.PAGE: KindTraits(
         noun="page", words="issue", path="", comment_path=_ISSUE_COMMENT, qualifiers=("page",),
-        is_conversation=False, is_suggested=False, is_answered=False, is_listed=False, has_state=False, is_change=False,
+        is_conversation=False, is_suggested=False, is_answered=False, is_listed=False, is_change=False,
         is_local=False,
     ),
     Kind.SESSION: KindTraits(
         noun="session", words="issue", path="", comment_path=_ISSUE_COMMENT, qualifiers=("session",),
-        is_conversation=True, is_suggested=False, is_answered=False, is_listed=False, has_state=False, is_change=False,
+        is_conversation=True, is_suggested=False, is_answered=False, is_listed=False, is_change=False,
         is_local=True,
     ),
     Kind.DISCUSSION: KindTraits(
         noun="discussion", words="discussion", path="discussions",
         comment_path="#discussioncomment-", qualifiers=("discussion",),
-        is_conversation=True, is_suggested=True, is_answered=False, is_listed=False, has_state=True, is_change=False,
+        is_conversation=True, is_suggested=True, is_answered=False, is_listed=False, is_change=False,
         is_local=False,
     ),
 }  # fmt: skip

@@ -125,7 +125,6 @@ class Thread:
     draft: bool = False
     merged_at: datetime | None = None
     labels: tuple[str, ...] = ()
-    reactions: tuple[tuple[str, int], ...] = ()
     comments: tuple[Message, ...] = ()
     events: tuple[TimelineEvent, ...] = ()
     deciders: tuple[str, ...] = ()
@@ -161,7 +160,7 @@ class Thread:
         """The thread as it stood at ``moment``: without anything said or done later, and open if it was closed later.
 
         Titles, bodies and labels are today's, as earlier versions are not known. Reactions have no time and are left
-        out.
+        out of its comments.
         """
         past = [at for at in self.state_changes if at <= moment]
         closed_at = past[-1] if len(past) % 2 else None
@@ -175,7 +174,6 @@ class Thread:
             closed_at=closed_at,
             closed_by=self.closed_by if is_last else next(closers, None),
             merged_at=self.merged_at if is_last else None,
-            reactions=(),
             comments=tuple(c.as_of(moment) for c in self.comments if c.created_at <= moment),
             events=tuple(e.as_of(moment) for e in self.events if e.at <= moment),
         )

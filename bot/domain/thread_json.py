@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -124,7 +125,6 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         draft=bool(fields.get("draft")),
         merged_at=time_or_none(fields.get("merged_at")) or _merged_at(fields),
         labels=_labels(fields),
-        reactions=_reactions(fields),
         comments=_ends(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
         events=events,
         deciders=_logins(fields, "deciders"),
@@ -154,72 +154,34 @@ def limit_size(thread: Thread) -> Thread:
     )
 
 
-def archive_fields(thread: Thread) -> dict[str, object]:
-    """The thread in the format of an archive, without empty fields."""
-    fields: dict[str, object] = {
-        "id": thread.id,
-        "kind": thread.kind.value,
-        "title": thread.title,
-        "body": thread.body,
-        "author": thread.author,
-        "author_association": thread.role or None,
-        "is_bot": thread.is_bot,
-        "created_at": stamp(thread.created_at),
-        "updated_at": stamp(thread.updated_at),
-        "state": thread.state,
-        "state_reason": thread.state_reason,
-        "closed_at": stamp(thread.closed_at),
-        "closed_by": thread.closed_by,
-        "locked": thread.locked,
-        "draft": thread.draft,
-        "merged_at": stamp(thread.merged_at),
-        "labels": list(thread.labels),
-        "reactions": dict(thread.reactions),
-        "comments": [_message_fields(comment) for comment in thread.comments],
-        "events": [_event_fields(event) for event in thread.events],
-        "deciders": list(thread.deciders),
-        "merge_bots": list(thread.merge_bots),
-        "release_bots": list(thread.release_bots),
-        "assignees": list(thread.assignees),
-    }
-    return without_defaults(fields)
+_STORED_NAMES: dict[type, dict[str, str]] = {
+    Thread: {"role": "author_association"},
+    Message: {"role": "association", "text": "body"},
+    TimelineEvent: {"name": "event"},
+}
+"""The names of fields that differ in an archive."""
 
 
-def _message_fields(message: Message) -> dict[str, object]:
-    return without_defaults(
-        {
-            "id": message.id,
-            "author": message.author,
-            "association": message.role or None,
-            "is_bot": message.is_bot,
-            "created_at": stamp(message.created_at),
-            "updated_at": stamp(message.updated_at),
-            "body": message.text,
-            "whole_text_id": message.whole_text_id or None,
-            "reactions": dict(message.reactions),
-        }
-    )
+def archive_fields(value: Thread | Message | TimelineEvent) -> dict[str, object]:
+    """The thread, or a part of it, in the format of an archive, without empty fields."""
+    names = _STORED_NAMES[type(value)]
+    values = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return without_defaults({names.get(name, name): _stored_value(name, item) for name, item in values.items()})
 
 
-def _event_fields(event: TimelineEvent) -> dict[str, object]:
-    return without_defaults(
-        {
-            "event": event.name,
-            "at": stamp(event.at),
-            "actor": event.actor,
-            "commit": event.commit,
-            "source": event.source,
-            "source_kind": event.source_kind.value if event.source_kind else None,
-            "comment": event.comment,
-            "merged_at": stamp(event.merged_at),
-            "closes": event.closes,
-        }
-    )
+def _stored_value(name: str, value: Any) -> object:
+    if name == "reactions":
+        return dict(value)
+    if isinstance(value, tuple):
+        return [_stored_value("", item) for item in value]
+    if isinstance(value, datetime):
+        return stamp(value)
+    return archive_fields(value) if type(value) in _STORED_NAMES else value
 
 
-def without_defaults(fields: dict[str, object]) -> dict[str, object]:
-    """The fields without those that are None, False or empty."""
-    return {name: value for name, value in fields.items() if value not in (None, False, [], {})}
+def without_defaults(values: dict[str, object]) -> dict[str, object]:
+    """The values without those that are None, False or empty."""
+    return {name: value for name, value in values.items() if value not in (None, False, "", [], {})}
 
 
 def _message(fields: Mapping[str, Any]) -> Message:
@@ -369,10 +331,3 @@ def parse_time(value: object) -> datetime:
 def time_or_none(value: object) -> datetime | None:
     """Like `parse_time`, but None for an empty value."""
     return parse_time(value) if value else None
-
-
-def past_or_none(value: object) -> datetime | None:
-    """Like `time_or_none`, but None also for a time that has not come yet."""
-    with suppress(FutureTime):
-        return time_or_none(value)
-    return None

@@ -10,8 +10,6 @@ import contextvars
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,7 +20,7 @@ from githubkit.exception import RequestError, RequestFailed
 from jwt.exceptions import PyJWTError
 
 from bot.domain.organisation import Visibility
-from bot.domain.thread_json import storable
+from bot.domain.thread_json import parse_time, storable
 from bot.errors import UserError
 from bot.github.errors import (
     ForgeError,
@@ -33,6 +31,7 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
     Unreachable,
+    date_of,
     error_for_status,
 )
 from bot.github.observer import observe_request
@@ -425,19 +424,16 @@ def _cursor(answer: Response[Any]) -> str:
 
 def seconds_ahead(date: str, ours: float) -> float:
     """Return the seconds from our time to that of a ``Date`` header, which has whole seconds; 0 without one."""
-    try:
-        return parsedate_to_datetime(date).timestamp() + 0.5 - ours
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
+    answered_at = date_of({"date": date})
+    return answered_at.timestamp() + 0.5 - ours if answered_at else 0.0
 
 
 def _milliseconds(stamp: object) -> int:
     """ISO 8601 in milliseconds since 1970; 0 for anything else."""
     try:
-        moment = datetime.fromisoformat(stamp) if isinstance(stamp, str) else None
+        return round(parse_time(stamp).timestamp() * 1000)
     except ValueError:
         return 0
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) if moment else 0
 
 
 def _positive_int(value: object) -> int:

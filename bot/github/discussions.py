@@ -11,7 +11,7 @@ from bot.domain.thread import Thread
 from bot.domain.thread_json import ANSWERED, parse_time, thread_from_archive
 from bot.github.budget import MIN_RESERVE
 from bot.github.errors import CATCH_UP_REMEDY, ForgeError, Gone, NotPermitted, Unreachable, permission_remedy
-from bot.github.graphql_queries import comment_json, counts, user_json
+from bot.github.graphql_queries import comment_json, user_json
 from bot.github.history import GraphQLHistory
 from bot.github.threads import OwnCommentRule, message_fields, split_own
 
@@ -31,7 +31,6 @@ _COMMENT_FIELDS = """
 DISCUSSION_FIELDS = """
         number title body locked closed closedAt stateReason createdAt updatedAt authorAssociation
         author { login __typename } category { name } labels(first: 50) { nodes { name } }
-        reactionGroups { content reactors { totalCount } }
         answerChosenAt answerChosenBy { login __typename } answer { COMMENT }
         comments(first: $comments, after: $further) {
           pageInfo { hasNextPage endCursor }
@@ -220,7 +219,6 @@ def _fields(node: Mapping[str, Any]) -> dict[str, Any]:
         "closed_by": chosen_by if chosen_at else None,
         "locked": node["locked"],
         "labels": [label["name"] for label in (category, *labels) if label and label.get("name")],
-        "reactions": counts(node),
         "events": [event] if chosen_at else [],
     }
 

@@ -165,10 +165,10 @@ _READ_PERMISSIONS = (("/pulls", "pull-requests: read"), ("/releases", "contents:
 def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: str = "") -> ForgeError:
     """Return the error that a status of the REST API means. ``headers`` have lower-case names."""
     message = _message(data)
-    if status in (404, 405, 410) and _resource(path) == GRAPHQL:
+    if status in (404, 405, 410) and resource_of(path) == GRAPHQL:
         return NoGraphQL(f"this server has no GraphQL API ({status})")
     if status == 429 or (status in (403, 422) and _is_limit(status, headers, message)):
-        return rate_limit_error(headers, message, _resource(path))
+        return rate_limit_error(headers, message, resource_of(path))
     if status == 401:
         return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
     if status in (403, 422) and any(words in message.lower() for words in _CLOSED_PHRASES):
@@ -273,7 +273,8 @@ def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
     return spent or "retry-after" in headers or any(words in message.lower() for words in _RATE_LIMIT_PHRASES)
 
 
-def _resource(path: str) -> str:
+def resource_of(path: str) -> str:
+    """Return the resource whose limit a request to this path counts towards."""
     return GRAPHQL if path.endswith("/graphql") else SEARCH if path.startswith("/search/") else CORE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -69,14 +70,7 @@ def first_by_version(releases: Sequence[Release], has: Callable[[str], bool]) ->
     """Return the first of these releases, given in order of version, that has the commit, by bisection."""
     if not releases or not has(releases[-1].tag):
         return None
-    low, high = 0, len(releases) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if has(releases[middle].tag):
-            high = middle
-        else:
-            low = middle + 1
-    return releases[high]
+    return releases[bisect_left(releases, True, hi=len(releases) - 1, key=lambda release: has(release.tag))]
 
 
 def main_releases(releases: Iterable[Release], name: str) -> list[Release]:

@@ -19,7 +19,6 @@ ISSUE_FIELDS = """
         number title body state stateReason(enableDuplicate: true) locked createdAt updatedAt closedAt
         author { login __typename } authorAssociation
         labels(first: 100) { nodes { name } }LINKED
-        reactionGroups { content reactors { totalCount } }
         comments(PART) {
           totalCount
           pageInfo { hasNextPage }
@@ -142,7 +141,6 @@ def issue_json(node: Json, repo: str) -> tuple[dict[str, Any], list[dict[str, An
         "user": user_json(node["author"]),
         "author_association": node["authorAssociation"],
         "labels": [label["name"] for label in (node.get("labels") or {}).get("nodes") or () if label],
-        "reactions": counts(node),
         "comments": node["comments"]["totalCount"],
         "repository_url": home,
     }

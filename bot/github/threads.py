@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.domain.post import COMMENT, SLOTS
-from bot.domain.thread import Message, Thread
+from bot.domain.thread import Thread
 from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
 from bot.reading.references import closed_by_text
 
 Json = Mapping[str, Any]
 
-REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
-STORED_REACTIONS = ("+1", "-1", "laugh", "hooray", "heart")
+REACTIONS = ("+1", "-1", "laugh", "hooray", "heart")
 """Reactions to comments that are stored. The other three we give ourselves, to commands."""
 
 
@@ -109,7 +108,6 @@ def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()
             "draft": issue.get("draft"),
             "merged_at": (issue.get("pull_request") or {}).get("merged_at"),
             "labels": [label if isinstance(label, str) else label.get("name") for label in issue.get("labels") or ()],
-            "reactions": _reactions(issue),
             "comments": [message_fields(comment) for comment in comments],
             "events": [event for item in events if (event := _event(item, issue))],
         }
@@ -127,28 +125,13 @@ def message_fields(comment: Json) -> dict[str, object]:
         "created_at": comment["created_at"],
         "updated_at": comment.get("updated_at"),
         "body": comment.get("body"),
-        "whole_text_id": comment.get("whole_text_id"),
-        "reactions": _reactions(comment, STORED_REACTIONS),
+        "reactions": _reactions(comment),
     }
 
 
-def archive_message(message: Message) -> dict[str, object]:
-    """Convert a stored comment to the shape of the REST API, to merge old and new ones."""
-    return {
-        "id": message.id,
-        "user": {"login": message.author, "type": "Bot" if message.is_bot else "User"},
-        "author_association": message.role,
-        "created_at": message.created_at.isoformat(),
-        "updated_at": (message.updated_at or message.created_at).isoformat(),
-        "body": message.text,
-        "whole_text_id": message.whole_text_id,
-        "reactions": dict(message.reactions),
-    }
-
-
-def _reactions(item: Json, names: Sequence[str] = REACTIONS) -> dict[str, int]:
-    counts = item.get("reactions") or {}
-    return {name: counts[name] for name in names if isinstance(counts.get(name), int)}
+def _reactions(comment: Json) -> dict[str, int]:
+    counts = comment.get("reactions") or {}
+    return {name: counts[name] for name in REACTIONS if isinstance(counts.get(name), int)}
 
 
 def _event(item: Json, issue: Json) -> dict[str, object] | None:

@@ -43,6 +43,7 @@ from bot.github.errors import (
     are_all_missing,
     error_for_graphql,
     error_for_status,
+    resource_of,
 )
 from bot.github.observer import observe_request
 
@@ -137,7 +138,7 @@ class HttpTransport:
         a read of something that may appear in a moment.
         """
         is_read = request.verb in ("GET", QUERY)
-        pauses, kind = RETRY_DELAYS if is_read and request.repeats else (), _kind(request.path)
+        pauses, kind = RETRY_DELAYS if is_read and request.repeats else (), resource_of(request.path)
         if stop := self._stop_reason(kind, need):
             raise RequestSkipped(stop.cause, stop.remedy) if isinstance(stop, Unreachable) else stop
         for attempt in range(len(pauses) + 1):
@@ -242,7 +243,7 @@ class HttpTransport:
 
     def _note_error(self, error: ForgeError, path: str, need: str) -> None:
         if isinstance(error, RateLimited):
-            self._stop_reasons[NEEDED if error.is_secondary else _kind(path)] = error
+            self._stop_reasons[NEEDED if error.is_secondary else resource_of(path)] = error
         elif isinstance(error, Unauthorised):
             self._stop_reasons[NEEDED] = error
         elif isinstance(error, NotPermitted) and need != HISTORY:
@@ -308,10 +309,6 @@ def _json(text: str, status: int) -> Any:
         if status >= 400:
             return None
         raise Unreachable("GitHub sent an unexpected answer (not JSON)", CATCH_UP_REMEDY) from error
-
-
-def _kind(path: str) -> str:
-    return "graphql" if path == GRAPHQL_PATH else "core"
 
 
 def _is_over(error: ForgeError, at: datetime) -> bool:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.domain.thread_json import parse_time, stamp
+from bot.domain.thread import Message, Record, Thread, ThreadId, Tombstone
+from bot.domain.thread_json import limit_size, parse_time
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited
-from bot.github.threads import OwnComment, OwnCommentRule, archive_message, split_own, thread_of
+from bot.github.threads import OwnComment, OwnCommentRule, split_own, thread_of
 from bot.github.transport import PER_PAGE
 
 IssueFields = dict[str, Any]
@@ -194,7 +194,7 @@ def _read_changed(
     stored = known.records.get(issue["number"])
     is_new_ending = has_ended(issue) and not _has_stored_ending(issue, stored)
     if not issue.get("comments") and not is_new_ending:
-        return thread_of(issue, [], _stored_events(stored)), []
+        return _as_listed(issue, (), stored), []
     if stream is not None and not is_new_ending:
         merged = _merge(own, issue, known, stream[issue["number"]])
         if merged is not None:
@@ -216,15 +216,28 @@ def _merge(
 ) -> tuple[Thread, list[OwnComment] | None] | None:
     """The stored comments updated from the stream; None if comments are missing or were deleted."""
     stored = known.records.get(issue["number"])
+    new = {int(comment["id"]): comment for comment in new_comments}
+    others, ours = split_own(new.values(), own)
     old = stored.comments if isinstance(stored, Thread) else ()
-    by_id: dict[int, Json] = {message.id: archive_message(message) for message in old if message.id is not None}
-    by_id |= {int(comment["id"]): comment for comment in new_comments}
-    others, ours = split_own(by_id.values(), own)
-    ours_elsewhere = max(0, known.ours.get(issue["number"], 0) - (len(by_id) - len(others)))
+    kept = [message for message in old if message.id is not None and message.id not in new]
+    ours_elsewhere = max(0, known.ours.get(issue["number"], 0) - (len(new) - len(others)))
     is_sure = issue["number"] not in known.unsure and (bool(ours) or issue["number"] not in known.promised)
-    if not is_sure or int(issue["comments"]) - len(by_id) != ours_elsewhere:
+    if not is_sure or int(issue["comments"]) - len(kept) - len(new) != ours_elsewhere:
         return None
-    return thread_of(issue, others, _stored_events(stored)), None if ours_elsewhere else ours
+    return _as_listed(issue, [*kept, *thread_of(issue, others).comments], stored), None if ours_elsewhere else ours
+
+
+def _as_listed(issue: Json, comments: Iterable[Message], stored: Record | None) -> Thread:
+    """The listed issue with these comments, and the events that memory has of it."""
+    thread, before = thread_of(issue, []), stored if isinstance(stored, Thread) else None
+    return limit_size(
+        replace(
+            thread,
+            comments=tuple(sorted(comments, key=lambda message: (message.created_at, message.id or 0))),
+            events=before.events if before else (),
+            closed_by=thread.closed_by or (before.closed_by if before else None),
+        )
+    )
 
 
 def _read_whole(
@@ -256,24 +269,3 @@ def _has_stored_ending(issue: Json, stored: Record | None) -> bool:
     """Whether memory has this very ending and its events. A reopened issue has no closing date."""
     closed_at = issue.get("closed_at")
     return isinstance(stored, Thread) and bool(closed_at) and stored.closed_at == parse_time(closed_at)
-
-
-def _stored_events(stored: Record | None) -> list[Json]:
-    if not isinstance(stored, Thread):
-        return []
-    return [
-        {
-            "event": event.name,
-            "created_at": event.at.isoformat(),
-            "actor": {"login": event.actor},
-            "commit_id": event.commit,
-            "source": {
-                "issue": {
-                    "number": event.source,
-                    "pull_request": {"merged_at": stamp(event.merged_at)} if event.source_kind == "pull" else None,
-                    "closes": event.closes,
-                }
-            },
-        }
-        for event in stored.events
-    ]

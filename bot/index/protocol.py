@@ -128,6 +128,9 @@ class Index(Protocol):
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         """The entries of those ``ids`` that are in the index. Raises IndexCorrupt."""
 
+    def of_kind(self, kind: Kind) -> list[IndexEntry]:
+        """The entries of all threads of this kind, in no order. Raises IndexCorrupt."""
+
     def vectors(self) -> dict[ThreadId, bytes]:
         """The vectors of all threads that a text model has read (`IndexDocument.vector`).
 
@@ -161,6 +164,6 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT_VERSION = 11
+LAYOUT_VERSION = 12
 """The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
 changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""

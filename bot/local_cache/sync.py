@@ -33,8 +33,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import ForeignFormat
 from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
-from bot.memory.shards import DIGESTS, read_texts
-from bot.memory.store import ReadOnlyStore
+from bot.memory.shards import DIGESTS, FIXES, read_texts
 
 
 def fill_from_store(
@@ -42,7 +41,7 @@ def fill_from_store(
 ) -> LocalCache:
     """Update the cache of a store. Raises UserError if the store is missing or empty."""
     now = stamp()
-    with closing(open_store(store, leaves_traces=False)) as memory, lock_folder(path.parent):
+    with closing(open_store(store)) as memory, lock_folder(path.parent):
         return _fill(path, memory, now, progress)
 
 
@@ -102,7 +101,7 @@ def _fetch(remote: OwnRemote, branch: str, cache: Path, progress: ProgressBar, t
         is_current = fact(database, "stamp") == snapshot.revision
         database.close()
         if not is_current:
-            memory = Memory(ReadOnlyStore(store)).open()
+            memory = Memory(store).open()
             _fill(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
     with closing(open_database(cache / CACHE_FILE, CARDS_SCHEMA)) as database:
         note(database, "fetched", datetime.now(UTC).isoformat())
@@ -128,7 +127,7 @@ def memory_of(local_memory: LocalMemory, embedder: Embedder | None = None) -> It
     """
     hidden = local_memory.local_cache.hidden
     if local_memory.store:
-        with closing(open_store(local_memory.store, leaves_traces=False)) as memory:
+        with closing(open_store(local_memory.store)) as memory:
             memory.hidden = hidden
             yield memory
         return
@@ -138,7 +137,7 @@ def memory_of(local_memory: LocalMemory, embedder: Embedder | None = None) -> It
         lock_folder(local_memory.cache),
         closing(CachedBranch(OwnRemote("/"), "precedent", local_memory.cache, fetches=False)) as store,
     ):
-        memory = Memory(ReadOnlyStore(store), embedder=embedder, repo=local_memory.repo or None).open()
+        memory = Memory(store, embedder=embedder, repo=local_memory.repo or None).open()
         memory.hidden = hidden
         yield memory
 
@@ -152,16 +151,14 @@ def text_model(folder: Path | None) -> Embedder | None:
     return open_embedder(folder)
 
 
-def open_store(
-    folder: Path, *, leaves_traces: bool = True, semantic: Path | None = None, repo: str | None = None
-) -> Memory:
+def open_store(folder: Path, *, semantic: Path | None = None, repo: str | None = None) -> Memory:
     """Open the memory in a folder. Raises UserError if there is none, or if it is empty.
 
-    ``leaves_traces``: see FolderStore. ``semantic`` is the folder of a text model. ``repo``: as in `Memory`.
+    ``semantic`` is the folder of a text model. ``repo``: as in `Memory`.
     """
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
-    store = FolderStore(folder, leaves_traces=leaves_traces)
+    store = FolderStore(folder)
     memory = Memory(store, repo=repo, embedder=text_model(semantic)).open()
     if not memory.state.manifest.threads:
         raise UserError(
@@ -186,9 +183,8 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
         _sync_segments(database, memory.index.segments(), _THREAD_TABLES, tick)
         _sync_segments(database, memory.messages.segments(), _MESSAGE_TABLES, tick)
         hidden = frozenset(memory.state.manifest.hidden_by_github)
-        _sync_digests(
-            database, memory.state.base.digest_shards(), _fixes_by_shard(memory.state.every_fix()), hidden, tick
-        )
+        fixes = _fixes_by_shard(memory.state.all_values(FIXES).values())
+        _sync_digests(database, memory.state.base.digest_shards(), fixes, hidden, tick)
         note(database, "stamp", stamp)
         note(database, "repo", memory.state.repo or "")
         note(database, "hidden", " ".join(memory.hidden_people.logins))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import types
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from functools import cache, partial
 from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from bot.domain.bounds import MaxChars, MaxItems, OneOf, OneWord, Pattern
+from bot.domain.bounds import Count, Lenient, MaxChars, MaxItems, OneOf, OneWord, Past, Pattern
+from bot.domain.changes import TRACKED_NUMBER_LIMIT
 from bot.domain.shape import one_word
 from bot.domain.thread import ThreadId
-from bot.domain.thread_json import parse_key, parse_number, parse_time, stamp, storable
+from bot.domain.thread_json import FutureTime, parse_key, parse_number, parse_time, stamp, storable
+from bot.files import MAX_FILES
 
 Value = TypeVar("Value")
 Read = Callable[[Any], Any]
@@ -41,15 +45,20 @@ def _plain(value: Any) -> Any:
         return encode(value)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, frozenset):
+        return _bits(value)
     return stamp(value) if isinstance(value, datetime) else value
 
 
 def decode(kind: type[Value], stored: Mapping[str, Any], **given: object) -> Value:
     """The inverse of `encode`; ``given`` are fields that are not stored. Raises one of DAMAGE."""
+    if not isinstance(stored, Mapping):
+        raise TypeError("not an object")
     values = dict(given)
-    for name, (read, is_needed) in _field_readers(cast("Any", kind)).items():
+    for name, (read, is_needed, forgiven) in _field_readers(cast("Any", kind)).items():
         if name not in given and (is_needed or name in stored):
-            values[name] = read(stored[name])
+            with suppress(*forgiven):
+                values[name] = read(stored[name])
     return kind(**values)
 
 
@@ -77,21 +86,29 @@ def as_list(value: Any) -> list[Any]:
 
 
 @cache
-def _field_readers(kind: Any) -> dict[str, tuple[Read, bool]]:
-    """For each field how it is read, and whether it must be there."""
+def _field_readers(kind: Any) -> dict[str, tuple[Read, bool, tuple[type[Exception], ...]]]:
+    """For each field how it is read, whether it must be there, and for what errors it has its default."""
     hints = get_type_hints(kind, include_extras=True)
-    names = {field.name: _is_needed(field) for field in fields(kind)}
-    return {name: (_reader(hints[name]), needed) for name, needed in names.items()}
+    forgiven = {name: DAMAGE if Lenient() in _bounds(hint) else () for name, hint in hints.items()}
+    return {field.name: (_reader(hints[field.name]), _is_needed(field), forgiven[field.name]) for field in fields(kind)}
+
+
+def _bounds(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
 
 
 @cache
 def _reader(hint: Any) -> Read:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        read = _reader(arguments[0])
+        items = get_args(arguments[0])
+        is_list = Lenient() in arguments[1:] and items[-1:] == (Ellipsis,)
+        read = _lenient_list_reader(_reader(items[0])) if is_list else _reader(arguments[0])
         for bound in arguments[1:]:
             read = _bounded(read, bound)
         return read
+    if hint == ThreadId | None:
+        return _or_none(parse_key)
     if hint == ThreadId:
         return parse_key
     if origin in (Union, types.UnionType):
@@ -101,6 +118,8 @@ def _reader(hint: Any) -> Read:
         return _list_reader(_reader(arguments[0]))
     if origin is tuple:
         return _row_reader(arguments, lambda *items: items)
+    if origin is dict:
+        return _dict_reader(*map(_reader, arguments))
     if is_dataclass(hint):
         return partial(decode, cast("Any", hint))
     if issubclass(hint, tuple):
@@ -120,6 +139,10 @@ def _bounded(read: Read, bound: object) -> Read:
             return lambda value: value if isinstance(value, str) and regex.fullmatch(value) else _refuse()
         case MaxItems(count):
             return lambda value: read(as_list(value)[:count])
+        case Past():
+            return _past_reader(read)
+        case Count():
+            return _count
     return read
 
 
@@ -131,6 +154,23 @@ def _list_reader(read: Read) -> Read:
     return lambda value: tuple(map(read, as_list(value)))
 
 
+def _lenient_list_reader(read: Read) -> Read:
+    return lambda value: tuple(read_each(as_list(value), read)[0])
+
+
+def _dict_reader(read_name: Read, read: Read) -> Read:
+    return lambda value: {read_name(name): read(item) for name, item in value.items()}
+
+
+def _past_reader(read: Read) -> Read:
+    def read_past(value: Any) -> Any:
+        with suppress(FutureTime):
+            return read(value)
+        return None
+
+    return read_past
+
+
 def _row_reader(hints: Iterable[Any], build: Callable[..., Any]) -> Read:
     readers = tuple(map(_reader, hints))
     return lambda value: build(*(read(item) for read, item in zip(readers, as_list(value), strict=True)))
@@ -138,6 +178,27 @@ def _row_reader(hints: Iterable[Any], build: Callable[..., Any]) -> Read:
 
 def _number(value: object) -> int:
     return parse_number(value) or _refuse()
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else _refuse()
+
+
+def _bits(numbers: Iterable[int]) -> str:
+    """A bit for each number from 0 to TRACKED_NUMBER_LIMIT, lowest bit first, in base64."""
+    kept = [number for number in numbers if number < TRACKED_NUMBER_LIMIT]
+    bits = bytearray(max(kept, default=0) // 8 + 1)
+    for number in kept:
+        bits[number // 8] |= 1 << number % 8
+    return base64.b64encode(bits).decode()
+
+
+def _numbers(value: Any) -> frozenset[int]:
+    """The inverse of `_bits`. Raises ValueError for more numbers than a store can have threads."""
+    bits = base64.b64decode(value, validate=True)[: TRACKED_NUMBER_LIMIT // 8]
+    if int.from_bytes(bits, "little").bit_count() > MAX_FILES:
+        raise ValueError("too many numbers")
+    return frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
 
 
 def _refuse() -> NoReturn:
@@ -150,4 +211,5 @@ _PLAIN_READERS: dict[Any, Read] = {
     int: _number,
     float: float,
     datetime: parse_time,
+    frozenset[int]: _numbers,
 }

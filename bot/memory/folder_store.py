@@ -52,20 +52,18 @@ _LOCK_TIMEOUT = 60.0
 class Journal:
     """The journal of the store in ``root``. Callers hold `lock` around everything else."""
 
-    def __init__(self, root: Path, *, leaves_traces: bool = True) -> None:
+    def __init__(self, root: Path) -> None:
         self._root, self._folder = root, root / STORE_FOLDER
         self._changes = self._folder / "changes"
-        self._leaves_traces = leaves_traces
 
     @contextmanager
     def lock(self, *, exclusive: bool) -> Iterator[None]:
         """Keep writers out, and with ``exclusive`` readers too. Raises StoreError after waiting one minute.
 
-        Reads without a lock if this account cannot write, or if there is no lock file and none may be left behind.
+        Reading makes no lock file: it goes on without a lock if there is none yet, or if this account cannot write.
         """
         self._refuse_foreign()
-        may_lock = self._leaves_traces or (self._folder / "lock").is_file()
-        if not exclusive and not (self._root.is_dir() and may_lock):
+        if not exclusive and not (self._folder / "lock").is_file():
             yield
             return
         try:
@@ -335,12 +333,12 @@ class FolderSnapshot:
 class FolderStore:
     """The tree in the folder ``root``. It need not exist yet, and may already contain files: a clone of the branch.
 
-    With ``leaves_traces`` False, reading makes no lock file, so it may see part of the folder's very first write.
+    Reading leaves no traces, so it may see part of the folder's very first write.
     """
 
-    def __init__(self, root: Path, *, leaves_traces: bool = True) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = Path(root).absolute()
-        self._journal = Journal(self._root, leaves_traces=leaves_traces)
+        self._journal = Journal(self._root)
         self._checkouts: list[Path] = []
 
     def close(self) -> None:

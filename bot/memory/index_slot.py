@@ -9,8 +9,8 @@ from itertools import islice
 from time import monotonic
 from typing import TypeVar
 
-from bot.domain.digest import Digest
-from bot.domain.thread import Record, Thread, ThreadId, Tombstone
+from bot.domain.digest import Digest, IndexEntry
+from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone
 from bot.index.protocol import LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment
 from bot.memory.manifest import INDEX_FOLDER, Manifest
 from bot.memory.model_store import Embedder, Encoder
@@ -117,6 +117,11 @@ class IndexSlot:
     def segments(self) -> Mapping[str, IndexSegment]:
         """The segments of the index by name, see `Index.segments`."""
         return self.ask(lambda index: index.segments(), {})
+
+    def of_kind(self, kind: Kind) -> list[IndexEntry]:
+        """The entries of all threads of this kind, in no order; none if the index cannot be used."""
+        nothing: list[IndexEntry] = []
+        return self.ask(lambda index: index.of_kind(kind), nothing)
 
     def update(self, records: Iterable[Record]) -> None:
         """Add these records to the index when it is next queried."""

@@ -5,36 +5,23 @@ Only one format is read. It is raised only when an earlier version would misread
 
 from __future__ import annotations
 
-import base64
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated
 
-from bot.domain.changes import (
-    FORGET,
-    NOTICES_OFF,
-    TRACKED_NUMBER_LIMIT,
-    DiscussionProgress,
-    HistoryProgress,
-    Request,
-    is_within,
-)
+from bot.domain.bounds import Count, Lenient, MaxItems, Name, Past, Pattern
+from bot.domain.card import id_order
+from bot.domain.changes import FORGET, NOTICES_OFF, DiscussionProgress, HistoryProgress, Request, is_within
 from bot.domain.post import Post, Renewal
 from bot.domain.thread import ThreadId
-from bot.domain.thread_json import parse_key, parse_time, past_or_none, stamp, storable, time_or_none
+from bot.domain.turns import in_turns
 from bot.errors import StoreError
-from bot.files import MAX_FILES
 from bot.memory.bounds import load_json
-from bot.memory.codec import DAMAGE, decode, encode, read_each
+from bot.memory.codec import DAMAGE, decode, encode
 from bot.memory.merge import MAX_REQUESTS, recent
-from bot.memory.records import canonical, sort_key
-
-Item = TypeVar("Item")
-Default = TypeVar("Default")
+from bot.memory.records import canonical
 
 FORMAT = 2
 """What this version writes, and all that it reads."""
@@ -96,70 +83,40 @@ MAX_RENEWALS_DUE = 2_000
 MAX_HIDDEN_BY_GITHUB = 1_000
 """Maximum number of threads listed as not shown by GitHub; those found last are kept."""
 
-MAX_MESSAGES_BEHIND = 1_000_000
-"""Maximum number of messages, in all threads together, that the index of messages is behind on."""
-
-MAX_UNLINKED = 2_000
-"""Maximum number of changed threads waiting to be compared for clusters; beyond it, all threads are compared again."""
+MAX_BEHIND = 10_000
+"""Maximum number of threads that the index of messages is behind on."""
 
 MAX_REMEMBERED = 1_000
 """Maximum number of forgotten threads that are noted as remembered again."""
 
 MAX_SOURCES = 16
-MAX_STATE_CHARS = 200
-"""Maximum number of sources of pages, and maximum length of the state of one."""
+"""Maximum number of sources of pages."""
 
 
-_ALWAYS_STORED = frozenset(
-    ("analyser", "cursor", "threads", "tombstones", "pending", "index", "model", "learned_from", "embedder")
-)
+_Number = Annotated[int, Count()]
+_Moment = Annotated[datetime | None, Past()]
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFiles:
     """The index of messages as stored: SHA-256 of its ``files`` by name, and which version made them.
 
-    ``behind``: the threads that changed since, each with the most messages that it has had meanwhile. Without files,
-    only these threads are recorded.
+    ``behind``: the threads that changed since, in order. Without files, only these threads are recorded.
     """
 
     files: dict[str, str] = field(default_factory=dict)
-    layout: int = 0
+    layout: _Number = 0
     analyser: str = ""
-    behind: dict[ThreadId, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LinkProgress:
-    """Which threads were compared for clusters: those from ``down_to`` on, except changed ones in ``behind``.
-
-    ``down_to`` is None before the first comparison, and 0 once all are done: the newest threads come first.
-    """
-
-    down_to: ThreadId | None = None
-    behind: tuple[ThreadId, ...] = ()
-
-    def has_passed(self, key: ThreadId) -> bool:
-        """Whether the thread was reached, so that changes to it must be noted."""
-        return self.down_to is not None and sort_key(key) >= sort_key(self.down_to)
-
-    def with_changed(self, keys: Iterable[ThreadId]) -> LinkProgress:
-        """The progress after these threads changed."""
-        behind = tuple(dict.fromkeys([*self.behind, *filter(self.has_passed, keys)]))
-        return LinkProgress(self.down_to, behind) if len(behind) <= MAX_UNLINKED else LinkProgress()
-
-    def with_compared(self, keys: Container[ThreadId], down_to: ThreadId | None) -> LinkProgress:
-        """The progress after comparing these threads, and all others from ``down_to`` on (None: no further)."""
-        further = down_to is not None and not self.has_passed(down_to)
-        return LinkProgress(down_to if further else self.down_to, tuple(k for k in self.behind if k not in keys))
+    behind: Annotated[tuple[ThreadId, ...], MaxItems(MAX_BEHIND)] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a memory contains, and how far it has read. Fields unknown to a version are dropped.
+    """What a memory contains, and how far it has read. Fields unknown to a version are dropped; one that is lenient
+    costs only that something is read or compared again.
 
     - ``cursor``: everything that changed before it is remembered; None in an empty memory.
-    - ``threads``, ``tombstones``: the number of issues, pull requests and pages, and of those that are gone.
+    - ``threads``: the number of issues, pull requests and pages, without those that are gone.
     - ``pending``: threads with a promised comment that has not been seen yet.
     - ``written``: when the new comments of the last 24 hours were promised, including replies, oldest first.
     - ``index``, ``model``: SHA-256 of the files of the index by name, of the learned files by path.
@@ -174,7 +131,6 @@ class Manifest:
     - ``renewals_due``: the comments to renew because a thread that they show changed, oldest change first.
     - ``hidden_by_github``: threads that GitHub does not show now.
     - ``messages``: the index of messages; None if it could not be read or used.
-    - ``links``: which threads were compared for clusters.
     - ``forgotten``: how many threads an administrator has had forgotten; models from before the last one are discarded.
     - ``remembered``: threads to be remembered again, and since when; forgetting them before has no effect.
     - ``notified_until``: reporters were notified of the releases published until then; None while they are not.
@@ -183,30 +139,28 @@ class Manifest:
     """
 
     analyser: str = ""
-    cursor: datetime | None = None
-    threads: int = 0
-    tombstones: int = 0
-    pending: tuple[ThreadId, ...] = ()
-    written: tuple[datetime, ...] = ()
+    cursor: _Moment = None
+    threads: _Number = 0
+    pending: Annotated[tuple[ThreadId, ...], MaxItems(MAX_PENDING)] = ()
+    written: Annotated[tuple[datetime, ...], MaxItems(MAX_WRITTEN), Lenient()] = ()
     index: dict[str, str] = field(default_factory=dict)
     model: dict[str, str] = field(default_factory=dict)
-    learned_from: int = 0
+    learned_from: _Number = 0
     embedder: str = ""
-    pages: dict[str, str] = field(default_factory=dict)
-    recent: tuple[Request, ...] = ()
-    reading: HistoryProgress | None = None
-    read_whole: datetime | None = None
-    layout: int = 0
-    repo: str = ""
-    renewals_due: tuple[Renewal, ...] = ()
-    hidden_by_github: tuple[ThreadId, ...] = ()
-    messages: MessageFiles | None = None
-    forgotten: int = 0
-    notified_until: datetime | None = None
-    notifying_from: datetime | None = None
-    links: LinkProgress = LinkProgress()
-    remembered: tuple[tuple[ThreadId, datetime], ...] = ()
-    discussions: DiscussionProgress | None = None
+    pages: Annotated[dict[Name, Name], Lenient()] = field(default_factory=dict)
+    recent: Annotated[tuple[Request, ...], MaxItems(2 * MAX_REQUESTS), Lenient()] = ()
+    reading: Annotated[HistoryProgress | None, Lenient()] = None
+    read_whole: _Moment = None
+    layout: _Number = 0
+    repo: Annotated[str, Pattern(_REPO), Lenient()] = ""
+    renewals_due: Annotated[tuple[Renewal, ...], MaxItems(MAX_RENEWALS_DUE), Lenient()] = ()
+    hidden_by_github: Annotated[tuple[ThreadId, ...], MaxItems(MAX_HIDDEN_BY_GITHUB)] = ()
+    messages: Annotated[MessageFiles | None, Lenient()] = None
+    forgotten: _Number = 0
+    notified_until: _Moment = None
+    notifying_from: _Moment = None
+    remembered: Annotated[tuple[tuple[ThreadId, datetime], ...], MaxItems(MAX_REMEMBERED), Lenient()] = ()
+    discussions: Annotated[DiscussionProgress | None, Lenient()] = None
 
     def promised_within_day(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, including replies."""
@@ -228,7 +182,6 @@ class Manifest:
             recent=tuple(request for request in self.recent if request.id not in gone or request.name == FORGET),
             renewals_due=tuple(renewal for renewal in self.renewals_due if renewal.id not in gone),
             hidden_by_github=tuple(key for key in self.hidden_by_github if key not in gone),
-            links=replace(self.links, behind=tuple(key for key in self.links.behind if key not in gone)),
             forgotten=self.forgotten + len(gone),
         )
 
@@ -241,7 +194,7 @@ class Manifest:
                 del owed[renewal.key]
         ordered = sorted(
             owed.values(),
-            key=lambda renewal: (renewal.at, sort_key(renewal.id), renewal.slot, sort_key(renewal.about)),
+            key=lambda renewal: (renewal.at, id_order(renewal.id), renewal.slot, id_order(renewal.about)),
         )
         return replace(self, renewals_due=tuple(ordered[:MAX_RENEWALS_DUE]))
 
@@ -261,8 +214,8 @@ class Manifest:
 
     def with_pages(self, states: Iterable[tuple[str, str]]) -> Manifest:
         """The manifest with the newest states of these sources; an empty state removes its source."""
-        pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
-        return replace(self, pages=pages)
+        known = [(source, state) for source, state in {**self.pages, **dict(states)}.items() if source and state]
+        return replace(self, pages=dict(known[:MAX_SOURCES]))
 
     def with_notified(self, until: datetime | None, since: datetime | None = None) -> Manifest:
         """The manifest with reporters notified of releases until then (None: unchanged); NOTICES_OFF ends notices.
@@ -282,7 +235,7 @@ class Manifest:
     def with_remembered(self, new: Iterable[tuple[ThreadId, datetime]]) -> Manifest:
         """The manifest with these threads remembered again; of two times for one thread, the later one."""
         latest = dict(sorted([*self.remembered, *new], key=lambda entry: entry[1]))
-        ordered = sorted(latest.items(), key=lambda entry: (entry[1], sort_key(entry[0])))
+        ordered = sorted(latest.items(), key=lambda entry: (entry[1], id_order(entry[0])))
         return replace(self, remembered=tuple(ordered[-MAX_REMEMBERED:]))
 
     def is_behind(self, earlier: Manifest) -> bool:
@@ -298,12 +251,6 @@ class Manifest:
         """The states that are valid here too: only what ``earlier`` lacked of each source was read."""
         return tuple((source, state) for source, state in states if self.pages.get(source) == earlier.pages.get(source))
 
-    def valid_link_progress(self, linked_to: ThreadId | None, earlier: Manifest) -> ThreadId | None:
-        """The comparison progress if it is valid here too. If no thread was compared before, or another run continued,
-        changes since ``earlier`` may not have been noted."""
-        is_same = self.links.down_to is not None and self.links.down_to == earlier.links.down_to
-        return linked_to if is_same else None
-
     def valid_discussions(self, read: DiscussionProgress | None, earlier: Manifest) -> DiscussionProgress | None:
         """The progress if it is valid here too: if it continued from that in ``earlier``."""
         before, current = earlier.discussions, self.discussions
@@ -318,28 +265,8 @@ class Manifest:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The canonical bytes of the manifest. Fields added after _ALWAYS_STORED are left out while they are empty."""
-    values = {item.name: _plain(getattr(manifest, item.name)) for item in fields(manifest)}
-    kept = {name: value for name, value in values.items() if value or name in _ALWAYS_STORED}
-    return canonical({"format": FORMAT} | kept)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case tuple():
-            return [_plain(each) for each in value]
-        case datetime():
-            return stamp(value)
-        case Request() | Renewal() | DiscussionProgress():
-            return encode(value)
-        case HistoryProgress():
-            return _reading_fields(value)
-        case LinkProgress():
-            return {} if value == LinkProgress() else {"down_to": value.down_to, "behind": list(value.behind)}
-        case MessageFiles():
-            stored = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
-            return stored | {"behind": [[key, value.behind[key]] for key in sorted(value.behind, key=sort_key)]}
-    return value
+    """The canonical bytes of the manifest."""
+    return canonical({"format": FORMAT} | encode(manifest))
 
 
 def decode_manifest(data: bytes) -> Manifest:
@@ -348,112 +275,10 @@ def decode_manifest(data: bytes) -> Manifest:
     try:
         stored = load_json(data, parse_bounded_int)
         check_format(stored["format"])
-        return Manifest(
-            analyser=str(stored.get("analyser", "")),
-            layout=_parse_count(stored.get("layout", 0)),
-            cursor=past_or_none(stored.get("cursor")),
-            threads=_parse_count(stored.get("threads", 0)),
-            tombstones=_parse_count(stored.get("tombstones", 0)),
-            pending=tuple(parse_key(key) for key in stored.get("pending", ()))[:MAX_PENDING],
-            written=tuple(sorted(_parse_list(_get_list(stored, "written")[-MAX_WRITTEN:], parse_time))),
-            index={str(name): str(digest) for name, digest in stored.get("index", {}).items()},
-            model={str(name): str(digest) for name, digest in stored.get("model", {}).items()},
-            learned_from=_parse_count(stored.get("learned_from", 0)),
-            embedder=storable(stored.get("embedder")),
-            pages=_parse_pages(stored.get("pages")),
-            recent=recent(_parse_list(_get_list(stored, "recent")[: 2 * MAX_REQUESTS], partial(decode, Request))),
-            reading=_parse_readable(stored.get("reading"), _parse_reading, None),
-            read_whole=past_or_none(stored.get("read_whole")),
-            repo=_parse_repo(stored.get("repo")),
-            forgotten=_parse_count(stored.get("forgotten", 0)),
-            discussions=_parse_readable(stored.get("discussions"), partial(decode, DiscussionProgress), None),
-            renewals_due=tuple(
-                _parse_list(_get_list(stored, "renewals_due")[:MAX_RENEWALS_DUE], partial(decode, Renewal))
-            ),
-            hidden_by_github=tuple(parse_key(key) for key in stored.get("hidden_by_github", ()))[:MAX_HIDDEN_BY_GITHUB],
-            messages=_parse_readable(stored.get("messages"), _parse_messages, None),
-            notified_until=past_or_none(stored.get("notified_until")),
-            notifying_from=past_or_none(stored.get("notifying_from")),
-            links=_parse_readable(stored.get("links"), _parse_link_progress, LinkProgress()),
-            remembered=tuple(_parse_list(_get_list(stored, "remembered")[-MAX_REMEMBERED:], _parse_remembered)),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        manifest = decode(Manifest, stored).with_pages(())
+    except DAMAGE as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
-
-
-def _parse_repo(value: object) -> str:
-    return value if isinstance(value, str) and _REPO.fullmatch(value) else ""
-
-
-def _parse_pages(value: object) -> dict[str, str]:
-    """The states of sources, as far as they can be read. The source of a lost one is read again; the cursor is kept."""
-    if not isinstance(value, dict):
-        return {}
-    states = [
-        (storable(source)[:MAX_STATE_CHARS], storable(state)[:MAX_STATE_CHARS]) for source, state in value.items()
-    ]
-    return {source: state for source, state in states[:MAX_SOURCES] if source and state}
-
-
-def _get_list(stored: Mapping[str, Any], name: str) -> list[Any]:
-    value = stored.get(name)
-    return value if isinstance(value, list) else []
-
-
-def _parse_list(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[Item]:
-    return read_each(listed, read)[0]
-
-
-def _parse_readable(value: Any, read: Callable[[Any], Item], default: Default) -> Item | Default:
-    """The value; the default, so that what it is about is done again, if it cannot be read."""
-    try:
-        return read(value)
-    except DAMAGE:
-        return default
-
-
-def _parse_remembered(pair: Any) -> tuple[ThreadId, datetime]:
-    key, at = pair
-    return parse_key(key), parse_time(at)
-
-
-def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
-    """``seen`` is a bit for each number from 0, lowest bit first, in base64."""
-    kept = [number for number in reading.seen if number < TRACKED_NUMBER_LIMIT]
-    bits = bytearray(max(kept, default=0) // 8 + 1)
-    for number in kept:
-        bits[number // 8] |= 1 << number % 8
-    seen = base64.b64encode(bits).decode()
-    return {"began": stamp(reading.began), "upto": stamp(reading.upto), "seen": seen}
-
-
-def _parse_reading(value: Any) -> HistoryProgress | None:
-    bits = base64.b64decode(value["seen"], validate=True)[: TRACKED_NUMBER_LIMIT // 8]
-    if int.from_bytes(bits, "little").bit_count() > MAX_FILES:  # more than a store can have
-        return None
-    seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
-    return HistoryProgress(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
-
-
-def _parse_messages(value: Any) -> MessageFiles | None:
-    behind = {parse_key(key): _parse_count(count) for key, count in value["behind"]}
-    files = {str(name): str(digest) for name, digest in value["files"].items()}
-    if sum(behind.values()) > MAX_MESSAGES_BEHIND:
-        return None
-    return MessageFiles(files, _parse_count(value["layout"]), str(value["analyser"]), behind)
-
-
-def _parse_link_progress(value: Any) -> LinkProgress:
-    down_to = value["down_to"]
-    behind = tuple(map(parse_key, _get_list(value, "behind")))
-    progress = LinkProgress(None if down_to is None else 0 if down_to == 0 else parse_key(down_to), behind)
-    return progress if len(behind) <= MAX_UNLINKED else LinkProgress()
-
-
-def _parse_count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError("no such count")
-    return value
+    return replace(manifest, written=tuple(sorted(manifest.written)), recent=recent(manifest.recent))
 
 
 def next_pending(
@@ -470,14 +295,10 @@ def limit_pending(
 ) -> tuple[ThreadId, ...]:
     """At most MAX_PENDING of these promises, in their order: those in ``first``, then the oldest of each account in
     turn, so that an account that opens many issues does not crowd out the others."""
-    turns: Counter[str] = Counter()
-    ranked = []
-    for position, key in enumerate(pending):
-        author = authors.get(key, "").casefold()
-        ranked.append((key not in first, turns[author], position, key))
-        turns[author] += key not in first
-    kept = sorted(ranked, key=lambda entry: entry[:3])[:MAX_PENDING]
-    return tuple(key for *_, key in sorted(kept, key=lambda entry: entry[2]))
+    order = list(pending)
+    others = in_turns((key for key in order if key not in first), lambda key: authors.get(key, "").casefold())
+    kept = {*[*(key for key in order if key in first), *others][:MAX_PENDING]}
+    return tuple(key for key in order if key in kept)
 
 
 def promised_posts(merged: Iterable[tuple[Post, Post | None]]) -> list[datetime]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
-from bot.domain.card import Card, CardId, card_of, cards_of, name_of
+from bot.domain.card import Card, CardId, card_of, cards_of, id_order, name_of
 from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.digest import IndexEntry, IndexHit
@@ -26,7 +26,7 @@ from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Mani
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.paths import RECORD_FOLDER
-from bot.memory.shards import FIXES, POSTS, REQUESTS
+from bot.memory.shards import CLUSTERS, FIXES, POSTS, REQUESTS
 from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits, Snapshot, Store
 from bot.memory.stored_state import Notes, StoredState, files_of
@@ -77,6 +77,8 @@ class Memory:
         """The repository's settings file, to be stored; empty if it has none, None to leave the stored one as it is."""
         self.threads_behind = MAX_THREADS_BEHIND
         """Threads that the index of messages may be behind on; `open` passes it on."""
+        self.is_dry = False
+        """Whether nothing is ever written: `commit` leaves everything as it is staged, where reads see it."""
         self.notes = Notes()
         self.taken: set[PostKey] = set()
         """Posts that another run promised, wrote or renewed after this memory was opened and before it was written."""
@@ -214,10 +216,7 @@ class Memory:
         people = self.hidden_people
 
         def entries(index: Index) -> list[IndexEntry]:
-            segments = index.segments().values()
-            return [
-                each.entry(number) for each in segments for number in range(each.count) if number not in each.deleted
-            ]
+            return [entry for kind in Kind for entry in index.of_kind(kind)]
 
         nothing: list[IndexEntry] = []
         return [entry for entry in self.messages.ask(entries, nothing) if entry.author not in people]
@@ -244,18 +243,23 @@ class Memory:
     def vector(self, thread: Thread) -> bytes:
         return self.index.encoder.vector(thread) or b""
 
+    def page_ids(self) -> list[ThreadId]:
+        """The ids of the remembered pages, in no order."""
+        return [entry.id for entry in self.index.of_kind(Kind.PAGE)]
+
     def releases(self) -> frozenset[str]:
         """See `bot.recall.library.Library.releases`."""
         from bot.reading.pages import RELEASES, source_of  # slow to load
 
-        keys = (str(key) for key in self.state.page_ids() if source_of(key) == RELEASES)
+        keys = (str(key) for key in self.page_ids() if source_of(key) == RELEASES)
         return frozenset(key.partition(":")[2] for key in keys)
 
     def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return self.state.values(FIXES, ids)
 
     def requests(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
-        return self.state.requests(ids)
+        """What people asked of the bot on these threads, oldest first; for gone threads, only requests to forget."""
+        return self.state.values(REQUESTS, ids)
 
     def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]:
         """The cluster signs by thread, without the threads that GitHub does not show now, and without words from
@@ -271,6 +275,19 @@ class Memory:
             for key, found in every_link.items()
             if key not in hidden
         }
+
+    def uncompared(self) -> dict[ThreadId, ClusterLinks]:
+        """The issues to be compared with older ones: those that changed since they were, then those that were not since
+        the last rebuild began, newest first. Each comes with what is known of it, as of now."""
+        known, since = self.state.all_values(CLUSTERS), self.state.manifest.read_whole
+        due: dict[ThreadId, tuple[bool, ClusterLinks]] = {}
+        for entry in self.index.of_kind(Kind.ISSUE):
+            links = known.get(entry.id, ClusterLinks(entry.id, entry.updated_at))
+            is_known = links.found_at is not None and (since is None or links.found_at >= since)
+            if not (is_known and links.at >= entry.updated_at):
+                due[entry.id] = not is_known, replace(links, at=entry.updated_at)
+        newest_first = sorted(due, key=id_order, reverse=True)
+        return {key: due[key][1] for key in sorted(newest_first, key=lambda key: due[key][0])}
 
     def _opened_by_hidden_people(self, links: Mapping[ThreadId, ClusterLinks]) -> set[ThreadId]:
         if not (people := self.hidden_people):
@@ -371,9 +388,11 @@ class Memory:
     def commit(self, message: str, *, squash: bool = False) -> bool:
         """Write what is staged. If another writer was faster, apply it to their state and try again.
 
-        Returns whether anything was written. With ``squash`` all earlier states are discarded. Raises StoreError when
-        the store refuses or other writers keep winning.
+        Returns whether anything was written, or would be but for a dry run. With ``squash`` all earlier states are
+        discarded. Raises StoreError when the store refuses or other writers keep winning.
         """
+        if self.is_dry:
+            return self.has_staged
         deadline = time.monotonic() + self._patience
         self.is_outdated = self.has_moved = False
         wait, read = MIN_BACKOFF, dict[ThreadId, Record]()
@@ -490,7 +509,6 @@ class Memory:
         remaining = replace(
             changes,
             pages=self.state.base.manifest.valid_pages(changes.pages, previous),
-            linked_to=self.state.base.manifest.valid_link_progress(changes.linked_to, previous),
             discussions=self.state.base.manifest.valid_discussions(changes.discussions, previous),
             posts=tuple(post for post in changes.posts if post.key not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),

@@ -5,7 +5,6 @@ The result is the same whichever is merged into the other. Times decide, then `f
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,7 @@ from bot.domain.changes import (
 from bot.domain.cluster import ClusterLinks
 from bot.domain.post import Post
 from bot.domain.thread import ThreadId
+from bot.domain.turns import in_turns
 
 MAX_REQUESTS = 200
 """Maximum number of requests kept for one thread, and in the manifest for the last hour."""
@@ -147,17 +147,13 @@ def recent(*requests: Iterable[Request]) -> tuple[Request, ...]:
 def limit_requests(
     requests: Iterable[Request], most: int, *, standing: frozenset[str] = STANDING_REQUESTS
 ) -> tuple[Request, ...]:
-    """At most ``most`` of these requests, oldest first: those in ``standing``, then the newest of each account in turn.
-
-    Accounts take turns, so that frequent askers do not crowd out others.
-    """
-    turns: Counter[tuple[bool, str]] = Counter()
-    ranked = []
-    for position, request in enumerate(sorted(requests, key=_time_order, reverse=True)):
-        turn = (request.name not in standing, request.by.casefold())
-        ranked.append((turn[0], turns[turn], position, request))
-        turns[turn] += 1
-    return tuple(sorted((entry[-1] for entry in sorted(ranked)[:most]), key=_time_order))
+    """At most ``most`` of these requests, oldest first: those in ``standing``, then the newest of each account in
+    turn."""
+    newest, ranked = sorted(requests, key=_time_order, reverse=True), list[Request]()
+    for stands in (True, False):
+        same = (request for request in newest if (request.name in standing) is stands)
+        ranked += in_turns(same, lambda request: request.by.casefold())
+    return tuple(sorted(ranked[:most], key=_time_order))
 
 
 def _time_order(request: Request) -> tuple[datetime, int]:

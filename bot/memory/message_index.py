@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count, takewhile
 from typing import TypeVar
 
-from bot.domain.card import message_id
+from bot.domain.card import id_order, message_id
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.index.protocol import LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment
 from bot.memory.manifest import MESSAGE_FOLDER, MessageFiles
-from bot.memory.records import sort_key
 from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits
 from bot.memory.stored_index import StoredIndex, other_maker
@@ -24,9 +24,6 @@ Answer = TypeVar("Answer")
 
 MAX_THREADS_BEHIND = 100
 """Threads that the index may be behind on: a search reads that many more records, and the manifest lists them."""
-
-_DAMAGED_COUNT = 10_000
-"""Messages that a damaged record may have had at most: more than GitHub shows of any issue."""
 
 
 class MessageIndex:
@@ -74,12 +71,12 @@ class MessageIndex:
         stored = self._state.manifest.messages
         if stored is None:
             return
-        behind = dict(stored.behind)
+        behind = set(stored.behind)
         for record in records:
-            count = max(behind.get(record.id, 0), _count(record), self._stored_count(record.id))
-            self._has_gone |= bool(count) and isinstance(record, Tombstone)
-            behind[record.id] = count
-        self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind=behind))
+            self._has_gone |= isinstance(record, Tombstone) and (record.id in behind or self._may_have(record.id))
+            behind.add(record.id)
+        in_order = tuple(sorted(behind, key=id_order))  # the same threads make the same files
+        self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind=in_order))
 
     def rebuild(self, tick: Progress = lambda _: None) -> Index:
         """Rebuild the index from the records; the stored one is not read. Raises IndexCorrupt, OSError."""
@@ -111,14 +108,13 @@ class MessageIndex:
             index = self._stored.open() if stored.files else self._stored.build(())
         if stored.behind:
             self._catch_up(stored.behind, index)
-            self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind={}))
+            self._state.manifest = replace(self._state.manifest, messages=replace(stored, behind=()))
         return index
 
-    def _catch_up(self, behind: Mapping[ThreadId, int], index: Index) -> None:
-        records = self._state.records(sorted(behind, key=sort_key))  # the same threads make the same files
+    def _catch_up(self, behind: Iterable[ThreadId], index: Index) -> None:
+        records = self._state.records(behind)
         threads = [record for record in records.values() if isinstance(record, Thread)]
-        gone = (message_id(key, position) for key, count in behind.items() for position in range(count))
-        index.update(_documents(threads), gone)
+        index.update(_documents(threads), [name for key in behind for name in _indexed(key, index)])
         self._stored.has_changed = True
 
     def _fault(self, stored: MessageFiles) -> str:
@@ -131,13 +127,15 @@ class MessageIndex:
         self._state.notes.add(f"The index of messages was {fault}: it was rebuilt from the records.")
         return index
 
-    def _stored_count(self, key: ThreadId) -> int:
-        stored = self._state.base.known.get(key)
-        return _count(stored) if stored else _DAMAGED_COUNT if self._state.is_damaged(key) else 0
+    def _may_have(self, key: ThreadId) -> bool:
+        """Whether the index may have messages of a thread in the stored state."""
+        return isinstance(self._state.base.known.get(key), Thread) or self._state.is_damaged(key)
 
 
-def _count(record: Record) -> int:
-    return 1 + len(record.comments) if isinstance(record, Thread) else 0
+def _indexed(key: ThreadId, index: Index) -> Iterator[str]:
+    """The ids of the messages of a thread that the index has."""
+    ids = (message_id(key, position) for position in count())
+    return takewhile(lambda name: bool(index.entries([name])), ids)
 
 
 def _documents(threads: Iterable[Thread]) -> Iterator[IndexDocument]:

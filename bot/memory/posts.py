@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 
+from bot.domain.card import id_order
 from bot.domain.post import Post, PostKey, Renewal, ThreadPosts
 from bot.domain.thread import Record, ThreadId
 from bot.memory.merge import later_post, newest_posts, slot_order
-from bot.memory.records import sort_key
 
 
 def outdated_posts(every: Collection[ThreadPosts], records: Mapping[ThreadId, Record]) -> Iterator[Renewal]:
@@ -101,5 +101,5 @@ class StagedPosts:
         kept = (post for post in posts.values() if post.key not in self._dropped)
         shown = dict.fromkeys(stored.shown_by, True) | self._shown.get(stored.id, {})
         keys = (key for key, is_shown in shown.items() if is_shown)
-        in_order = sorted(keys, key=lambda key: (sort_key(key.thread), slot_order(key.slot)))
+        in_order = sorted(keys, key=lambda key: (id_order(key.thread), slot_order(key.slot)))
         return ThreadPosts(stored.id, newest_posts(kept), tuple(in_order))

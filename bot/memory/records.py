@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from bot.domain.thread import Record, Thread, ThreadId, Tombstone, is_forgotten
+from bot.domain.thread import Record, Thread, Tombstone, is_forgotten
 from bot.domain.thread_json import (
     MAX_MESSAGES,
     archive_fields,
@@ -39,20 +39,6 @@ def sorted_record_paths(paths: Iterable[str]) -> list[str]:
 def _order(folder: str, name: str) -> tuple[bool, bool, int, str]:
     is_name = folder.startswith("x")
     return is_name, is_name and len(name) == hashlib.sha256().digest_size * 2, 0 if is_name else len(name), name
-
-
-def key_of_path(path: str) -> ThreadId | None:
-    """The thread whose record is at ``path``; None if the path does not determine it, as for pages."""
-    match = _PATH.fullmatch(path)
-    if not match:
-        return None
-    key: ThreadId = match[2] if match[1].startswith("x") else int(match[2]) if match[2].isdecimal() else 0
-    return key if key and record_path(key) == path else None
-
-
-def sort_key(key: ThreadId) -> tuple[int, int, str]:
-    """Numbers in order, then names in order."""
-    return (0, key, "") if isinstance(key, int) else (1, 0, key)
 
 
 def wins(new: Record, old: Record | None, read_since: datetime | None = None) -> bool:
@@ -115,5 +101,5 @@ def decode_record(data: bytes, path: str = "") -> Record:
 
 
 def _tombstone_fields(gone: Tombstone) -> dict[str, object]:
-    what = without_defaults({"at": stamp(gone.at), "reason": gone.reason, "moved_to": gone.moved_to})
+    what = {"at": stamp(gone.at), "reason": gone.reason, **without_defaults({"moved_to": gone.moved_to})}
     return {"id": gone.id, "tombstone": what}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from bot.domain.card import id_order
 from bot.domain.changes import FORGET, FixInfo, Request
 from bot.domain.cluster import MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
@@ -28,7 +29,6 @@ from bot.memory.merge import (
     newest_posts,
 )
 from bot.memory.paths import folder_of
-from bot.memory.records import sort_key
 
 Value = TypeVar("Value")
 Line = Mapping[str, Any]
@@ -128,7 +128,7 @@ def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]
 
 def write_shard(lines: Mapping[ThreadId, str]) -> bytes:
     """The bytes of a shard: one line for each thread, in the order of their ids."""
-    return "".join(f"{lines[key]}\n" for key in sorted(lines, key=sort_key)).encode()
+    return "".join(f"{lines[key]}\n" for key in sorted(lines, key=id_order)).encode()
 
 
 def edit_shards(
@@ -180,14 +180,9 @@ def parse_thread_posts(line: Line) -> tuple[ThreadPosts, bool]:
     return ThreadPosts(thread, newest_posts(by_slot.values()), tuple(dict.fromkeys(shown_by))), is_whole
 
 
-def cluster_links_fields(cluster_links: ClusterLinks) -> dict[str, object] | None:
-    """The cluster signs of one thread as JSON; None if there are none."""
-    return encode(cluster_links) if cluster_links.links else None
-
-
 def parse_cluster_links(line: Line) -> tuple[ClusterLinks, bool]:
     """The inverse of `cluster_links_fields`, at most MAX_LINKS, and whether each sign could be read."""
-    links, is_whole = decode_each(ClusterLink, as_list(line["links"])[:MAX_LINKS])
+    links, is_whole = decode_each(ClusterLink, as_list(line.get("links", ()))[:MAX_LINKS])
     return decode(ClusterLinks, line, links=tuple(links)), is_whole
 
 
@@ -223,7 +218,7 @@ FIXES = MergedShard(
 )
 CLUSTERS = MergedShard(
     "clusters",
-    cluster_links_fields,
+    encode,
     parse_cluster_links,
     "some signs of clusters are not known until the next rebuild",
     later_links,

@@ -14,12 +14,11 @@ from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.post import Post, Renewal, ThreadPosts
-from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
+from bot.domain.thread import Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.files import bytes_hash
 from bot.memory.manifest import (
     MAX_HIDDEN_BY_GITHUB,
     MAX_PENDING,
-    LinkProgress,
     limit_pending,
     next_pending,
     promised_posts,
@@ -34,7 +33,7 @@ from bot.memory.model_store import (
 )
 from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.posts import StagedPosts, outdated_posts
-from bot.memory.records import encode_record, key_of_path, same_content, sort_key, sorted_record_paths, wins
+from bot.memory.records import encode_record, same_content, sorted_record_paths, wins
 from bot.memory.shards import (
     CLUSTERS,
     DIGESTS,
@@ -111,10 +110,6 @@ class StagedState:
         """Like `values`, of all threads, in no order. Reads all shards."""
         return self._remaining(schema, self.base.all_values(schema) | self._staged[schema.folder])
 
-    def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
-        """What people asked of the bot on these threads, oldest first; for gone threads, only requests to forget."""
-        return self.values(REQUESTS, ids)
-
     def is_damaged(self, key: ThreadId) -> bool:
         """Whether the stored record of this thread has been read and is damaged."""
         return self.base.known.get(key) is None and self.base.files.get(record_path(key)) is not None
@@ -135,23 +130,9 @@ class StagedState:
         """What people asked for on all threads, in no order. Reads all shards of requests."""
         return [request for requests in self.all_values(REQUESTS).values() for request in requests]
 
-    def every_fix(self) -> list[FixInfo]:
-        """The fixes of all threads, in no order. Reads all shards of fixes."""
-        return list(self.all_values(FIXES).values())
-
     def every_link(self) -> dict[ThreadId, ClusterLinks]:
-        """The cluster signs found so far, by thread. Reads all their shards."""
+        """The cluster signs found so far, by thread that has any. Reads all their shards."""
         return {key: found for key, found in self.all_values(CLUSTERS).items() if found.links}
-
-    def uncompared(self) -> Iterator[tuple[ThreadId, bool]]:
-        """The threads still to be compared for clusters: those that changed, then the others, newest first. Each comes
-        with whether all newer ones have been compared already."""
-        progress = self.manifest.links
-        for changed in sorted(progress.behind, key=sort_key, reverse=True):
-            yield changed, False
-        for key in map(key_of_path, reversed(self._record_paths())):
-            if key is not None and not progress.has_passed(key):
-                yield key, True
 
     def digest_lines(self, ids: Iterable[ThreadId]) -> dict[ThreadId, str]:
         """The digests of these threads as JSON, as far as they can be read; none for threads that are gone."""
@@ -183,7 +164,7 @@ class StagedState:
             tick(1)
 
     def living_threads(self, tick: Progress = lambda _: None) -> Iterator[Thread]:
-        """All threads that are not gone. Once the iterator is exhausted, the manifest's counts are right."""
+        """All threads that are not gone. Once the iterator is exhausted, the manifest's count is right."""
         gone = 0
         self.base.snapshot.sizes(self.base.digest_paths())  # fetches them together: `fresh_digest` compares with them
         for record in self.every_record(tick):
@@ -192,27 +173,7 @@ class StagedState:
             else:
                 gone += 1
                 self._renewed[record.id] = None
-        self.manifest = replace(self.manifest, threads=len(self._record_paths()) - gone, tombstones=gone)
-
-    def page_ids(self) -> list[ThreadId]:
-        """The ids of the remembered pages, in order. Reads the digests of all threads with named ids, and the longer
-        records only where a shard of digests is damaged."""
-        folders: dict[str, list[str]] = {}
-        for path in sorted_record_paths(self.base.snapshot.paths(RECORD_FOLDER)):
-            folder = PurePosixPath(path).parent.name
-            if folder.startswith("x"):
-                folders.setdefault(f"{DIGESTS.folder}/{folder}.jsonl", []).append(path)
-        shards = self.base.read(folders)
-        pages: set[ThreadId] = set()
-        for shard, paths in folders.items():
-            lines, is_whole = read_lines(shards.get(shard, b""))
-            if lines and is_whole:
-                pages |= {key for key, line in lines.items() if line.get("kind") == Kind.PAGE and isinstance(key, str)}
-            else:
-                pages |= {record.id for record in self._decode_records(paths) if _is_page(record)}
-        pages -= self._written.keys()
-        pages |= {key for key, record in self._written.items() if _is_page(record)}
-        return sorted(pages, key=sort_key)
+        self.manifest = replace(self.manifest, threads=len(self._record_paths()) - gone)
 
     @property
     def ranking(self) -> RankingModels:
@@ -258,7 +219,7 @@ class StagedState:
         self._note_posts(changes.posts)
         self._note_requests(changes.requests)
         self._note_fixes(changes.fixes)
-        self._note_links(changes)
+        self._put(CLUSTERS, ((each.id, each) for each in changes.links))
         if changes.read_whole:
             self._posts.relist(self.every_thread_posts())
         manifest = self.manifest.with_renewals(changes.renewals_due, changes.renewals_done).with_pages(changes.pages)
@@ -322,11 +283,6 @@ class StagedState:
     def _record_paths(self) -> list[str]:
         return sorted_record_paths({*self.base.snapshot.paths(RECORD_FOLDER), *map(record_path, self._written)})
 
-    def _decode_records(self, paths: Iterable[str]) -> Iterator[Record]:
-        for path, data in self.base.contents(paths):
-            if record := self.base.decode(path, data):
-                yield record
-
     def _read_ranking(self) -> RankingModels | None:
         path = RANKING_PATH
         expected = self.manifest.model.get(path)
@@ -369,19 +325,17 @@ class StagedState:
         ]
 
     def _put_records(self, records: Iterable[Record], tick: Progress) -> None:
-        threads, tombstones = self.manifest.threads, self.manifest.tombstones
+        threads = self.manifest.threads
         for record in records:
             old = self._cached_record(record.id)
             is_damaged = old is None and self.is_damaged(record.id)
             threads += isinstance(record, Thread) - (is_damaged or isinstance(old, Thread))
-            tombstones += isinstance(record, Tombstone) - isinstance(old, Tombstone)
             self._written[record.id] = record
             self._digests.pop(record.id, None)
             if isinstance(record, Thread):
                 self._digests[record.id] = _read_digest(record, repo=self.repo)
             tick(1)
-        links = self.manifest.links.with_changed(record.id for record in records if _may_cluster(record))
-        self.manifest = replace(self.manifest, threads=threads, tombstones=tombstones, links=links)
+        self.manifest = replace(self.manifest, threads=threads)
 
     def _forget(self, gone: set[ThreadId]) -> None:
         """Drop everything kept about these threads except their records; the shards follow when they are written.
@@ -465,15 +419,6 @@ class StagedState:
             if old is None or replace(old, looked_at=fix.looked_at) != fix:
                 self._queue_renewals(key, fix.looked_at)
 
-    def _note_links(self, changes: Changes) -> None:
-        """Store the cluster signs. A thread that changed since it was compared must be compared again."""
-        records = self.records(each.id for each in changes.links)
-        current = [each for each in changes.links if each.id not in records or records[each.id].revised_at <= each.at]
-        self._put(CLUSTERS, ((each.id, each) for each in current))
-        progress = LinkProgress(None, self.manifest.links.behind) if changes.relink else self.manifest.links
-        links = progress.with_compared({each.id for each in current}, changes.linked_to)
-        self.manifest = replace(self.manifest, links=links)
-
     def _shard_edits(self) -> FileEdits:
         touched = self.records([*self._written, *(key for staged in self._staged.values() for key in staged)])
         gone = [key for key, record in touched.items() if isinstance(record, Tombstone)]
@@ -495,19 +440,11 @@ class StagedState:
 
     def _repair_digests(self, path: str) -> None:
         folder = f"{RECORD_FOLDER}/{PurePosixPath(path).stem}"
-        for record in self._decode_records(sorted_record_paths(self.base.snapshot.paths(folder))):
+        for record_file in self.base.contents(sorted_record_paths(self.base.snapshot.paths(folder))):
+            record = self.base.decode(*record_file)
             if isinstance(record, Thread) and record.id not in self._written:
                 self._digests[record.id] = _read_digest(record, repo=self.repo)
         self.notes.add(f"{path} was damaged: it was rebuilt from the records.")
-
-
-def _is_page(record: Record) -> bool:
-    return isinstance(record, Thread) and record.kind is Kind.PAGE
-
-
-def _may_cluster(record: Record) -> bool:
-    """Whether it is an issue. Of one that is gone, the signs are removed without comparing it."""
-    return isinstance(record, Thread) and record.kind.traits.is_listed
 
 
 def _read_digest(record: Thread, *, repo: str | None) -> Digest:

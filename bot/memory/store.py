@@ -1,18 +1,17 @@
 """The contract of a store: a tree of files with one newest state, replaced by compare-and-swap.
 
 `folder_store` (a plain folder) and `branch_store` (a git branch) implement it, and pass
-`tests/memory/test_store_contract.py`. `ReadOnlyStore`, for dry runs, shows what would be written and writes nothing.
+`tests/memory/test_store_contract.py`.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from bot.errors import StoreError
-from bot.files import check_folder, check_path, is_below, on_disk
+from bot.files import check_path
 
 Edits = Mapping[str, bytes | Path | None]
 """Path inside the store → new content (bytes, or a file to copy it from), None to delete it."""
@@ -84,60 +83,3 @@ def check_flat(path: str, folder: str) -> str:
     if "/" in relative_to(check_path(path), folder):
         raise StoreError(f"{path} lies in a sub-folder where only files belong; remove it from the store")
     return path
-
-
-class EditedSnapshot:
-    """A snapshot as if these edits had been written."""
-
-    def __init__(self, base: Snapshot, edits: Mapping[str, bytes | None]) -> None:
-        self.revision = base.revision
-        self._base, self._edits = base, edits
-
-    def edited(self, edits: Mapping[str, bytes | None]) -> EditedSnapshot:
-        """This state with more edits: still one layer, as a read goes through all layers and a long run saves often."""
-        return EditedSnapshot(self._base, {**self._edits, **edits})
-
-    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        requested = list(paths)
-        contents = self._base.read(path for path in requested if path not in self._edits)
-        return contents | {path: new for path in requested if (new := self._edits.get(path)) is not None}
-
-    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
-        requested = list(paths)
-        sizes = self._base.sizes(path for path in requested if path not in self._edits)
-        return sizes | {path: len(new) for path in requested if (new := self._edits.get(path)) is not None}
-
-    def twins(self, paths: Iterable[str]) -> frozenset[str]:
-        return self._base.twins(path for path in paths if path not in self._edits)
-
-    def paths(self, prefix: str) -> list[str]:
-        folder = check_folder(prefix)
-        kept = {path for path in self._base.paths(prefix) if path not in self._edits}
-        return sorted(kept | {path for path, new in self._edits.items() if new is not None and is_below(path, folder)})
-
-    def foreign_files(self, prefix: str) -> list[str]:
-        return [path for path in self._base.foreign_files(prefix) if path not in self._edits]
-
-    def checkout(self, prefix: str) -> Path:
-        target = self._base.checkout(f"empty-{secrets.token_hex(8)}")
-        with on_disk("write a working copy"):
-            for path, content in self.read(self.paths(prefix)).items():
-                (target / path.rpartition("/")[2]).write_bytes(content)
-        return target
-
-
-class ReadOnlyStore:
-    """Reads from another store and writes nothing; only the snapshots that `write` returns show the edits."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def open(self, want: Iterable[str] = ()) -> Snapshot:
-        return self._store.open(want)
-
-    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:  # noqa: ARG002 - nothing is written
-        contents = {path: new.read_bytes() if isinstance(new, Path) else new for path, new in edits.items()}
-        return base.edited(contents) if isinstance(base, EditedSnapshot) else EditedSnapshot(base, contents)
-
-    def close(self) -> None:
-        self._store.close()

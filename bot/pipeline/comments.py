@@ -15,7 +15,7 @@ from bot.github.fixes import due_fixes
 from bot.github.threads import OwnComment
 from bot.github.updates import tombstone
 from bot.pipeline.draft import NOT_VISIBLE, QUOTE_CHANGED, SWITCHED_OFF, Draft, is_unedited
-from bot.pipeline.eligibility import answers_kind, due_threads, question_hash, reason_to_pass
+from bot.pipeline.eligibility import answers_kind, is_due, question_hash, reason_to_pass
 from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.open_pulls import add_open_pulls, visible_pulls
 from bot.pipeline.reconcile import find_own, find_promised
@@ -56,7 +56,7 @@ def threads_to_answer(facts: Facts, run: Tools) -> list[Thread]:
     keys += [*facts.fresh_ids, *run.memory.state.manifest.pending, *threads_to_redo(facts.requested)]
     keys += [facts.event.number] if facts.event.number and not facts.event.is_of_discussion else []
     current = run.memory.whole_records(dict.fromkeys(keys)).values()
-    waiting = due_threads((record for record in current if isinstance(record, Thread)), facts)
+    waiting = [record for record in current if isinstance(record, Thread) and is_due(record, facts)]
     return sorted(waiting, key=lambda thread: (thread.id != facts.event.number, thread.created_at))
 
 

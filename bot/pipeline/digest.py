@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bot.domain.card import Card, CardId, card_of
 from bot.domain.thread import RepositoryAddress
 from bot.memory.memory import Memory
-from bot.memory.shards import DIGESTS, read_texts
+from bot.memory.shards import DIGESTS, FIXES, read_texts
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.questions.digest import DigestRequest, DigestSource, MaintainerReport, maintainer_report
 from bot.recall.clusters import clusters_of
@@ -34,10 +34,11 @@ def digest_of_memory(
 
 def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, request: DigestRequest) -> DigestSource:
     cards, repeats = _cards(memory)
-    fixes = {fix.id: fix for fix in memory.state.every_fix()}
+    fixes = memory.state.all_values(FIXES)
     clusters = clusters_of(memory)
-    left = sum(1 for _ in memory.state.uncompared())
-    return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, request, left)
+    return DigestSource(
+        cards, repeats, fixes, clusters, memory, settings, place, request, uncompared=len(memory.uncompared())
+    )
 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:

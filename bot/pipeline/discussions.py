@@ -6,6 +6,7 @@ A run asks GitHub for them only if an event or memory says that there are some, 
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -13,9 +14,9 @@ from itertools import islice
 from bot.domain.changes import Changes, DiscussionProgress
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone
 from bot.github.discussions import DiscussionReader, changed_since
-from bot.github.errors import ForgeError, Gone, RateLimited
+from bot.github.errors import ForgeError, Gone, NoGraphQL, NotPermitted, RateLimited
 from bot.github.events import BACKGROUND_EVENTS, Event
-from bot.github.updates import OVERLAP
+from bot.github.updates import OVERLAP, read_thread
 from bot.pipeline.backfill import Deadline
 from bot.pipeline.tools import Facts, Tools
 
@@ -33,7 +34,7 @@ def look_at_discussions(facts: Facts, run: Tools) -> None:
     """Add the discussions that changed since the last run, if this event is about them or nobody waits."""
     event, progress = facts.event, run.memory.state.manifest.discussions
     is_due = event.is_of_discussion or (event.name in BACKGROUND_EVENTS and progress is not None and progress.is_done)
-    if run.discussions is None or facts.limit or run.forge.troubles or event.forgets or not is_due:
+    if facts.limit or run.forge.troubles or event.forgets or not is_due:
         return
     fetched: dict[int, Record] = {}
     try:
@@ -100,12 +101,10 @@ def reread_discussions(run: Tools, began: datetime, limit: float | None) -> None
 def _hide_missing(seen: Collection[ThreadId], began: datetime, run: Tools) -> None:
     """Ask about discussions that our comments show and a complete reading did not find. GitHub never says that a
     discussion was deleted, so missing ones stay in memory, and no comment shows them."""
-    assert run.discussions
     missing = (
-        record.id
-        for record in run.memory.state.every_record()
-        if isinstance(record, Thread) and record.kind is Kind.DISCUSSION and record.revised_at < began
-        if record.id not in seen and run.memory.state.is_shown(record.id)
+        entry.id
+        for entry in run.memory.index.of_kind(Kind.DISCUSSION)
+        if entry.updated_at < began and entry.id not in seen and run.memory.state.is_shown(entry.id)
     )
     hidden: list[Tombstone] = []
     for key in islice(missing, MAX_LOOKUPS):
@@ -126,8 +125,6 @@ def _read_all(
     ``is_sure``: it is known that there are discussions; otherwise a server or a token that shows none is no fault.
     """
     seen = set[ThreadId]()
-    if run.discussions is None:
-        return frozenset()
     deadline, progress = Deadline(run.clock, run.now, limit), stored or DiscussionProgress(run.now)
     try:
         while not (progress.is_done or deadline.is_over):
@@ -152,14 +149,15 @@ def _read_all(
     return frozenset(seen)
 
 
-def fetch_discussion(number: int, run: Tools) -> Thread | None:
-    """The discussion with this number; None if there are no discussions, or it cannot be read."""
-    if run.discussions is None or run.memory.state.manifest.discussions is None:
-        return None
+def read_current(number: int, run: Tools) -> Thread:
+    """The issue, pull request or discussion with this number as GitHub has it. Raises ForgeError: Gone for none."""
     try:
-        return run.discussions.read_one(number)
-    except ForgeError:
-        return None
+        return read_thread(run.forge, run.own, number, None)[0]
+    except Gone as error:
+        if not error.certain:
+            with suppress(Gone, NotPermitted, NoGraphQL):
+                return run.discussions.read_one(number)
+        raise
 
 
 def _report(error: ForgeError, run: Tools) -> None:

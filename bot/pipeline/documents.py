@@ -13,4 +13,4 @@ class Documents(Room):
         event, memory = self.facts.event, self.run.memory
         states = memory.state.manifest.pages
         if event.is_maintenance or event.name in PAGE_EVENTS or not states:
-            memory.stage(refresh_pages(self.run.pages, memory.state, states, self.run.now, self.run.note))
+            memory.stage(refresh_pages(self.run.pages, memory, states, self.run.now, self.run.note))

@@ -13,19 +13,15 @@ from bot.recall.mentions import referenced_numbers
 from bot.settings.schema import Settings
 
 
-def due_threads(threads: Iterable[Thread], facts: Facts) -> list[Thread]:
-    """The threads to answer now, oldest first. The same facts always give the same threads."""
-    return sorted((thread for thread in threads if _is_due(thread, facts)), key=lambda thread: thread.created_at)
-
-
 def question_hash(thread: Thread, place: RepositoryAddress) -> str:
     """Identifies the question of a thread: its title, opening text and references."""
     question = repr((thread.title, thread.body, sorted(referenced_numbers(thread, place))))
     return short_hash(question)
 
 
-def _is_due(thread: Thread, facts: Facts) -> bool:
-    """Depends on earlier posts, not on the stored thread: another run may have read this event's changes before."""
+def is_due(thread: Thread, facts: Facts) -> bool:
+    """Whether to answer the thread now. Depends on earlier posts, not on the stored thread: another run may have read
+    this event's changes before."""
     event, post = facts.event, facts.comments.get(thread.id)
     is_its_own = event.number == thread.id
     is_fresh = thread.created_at > facts.now - facts.max_age
@@ -56,20 +52,27 @@ def answers_kind(kind: Kind, settings: Settings) -> bool:
 
 def reason_to_pass(thread: Thread, settings: Settings) -> str:
     """Why this thread is remembered but not answered, "" if it may be answered."""
-    if settings.mode == "off":
-        return "the mode is off"
-    if not answers_kind(thread.kind, settings):
-        return f"{thread.kind.traits.noun}s are not answered"
-    if thread.is_bot or _matches(thread.author, settings.ignore.authors):
+    if reason := reason_to_ignore(thread, settings):
+        return reason
+    if thread.is_bot or matches(thread.author, settings.ignore.authors):
         return "its author is a bot or ignored"
     if thread.author in settings.ignore.hidden:
         return "its author asked to be left alone"
-    if any(_matches(label, settings.ignore.labels) for label in thread.labels):
-        return "it carries an ignored label"
     if thread.is_closed:
         return "it is already closed"
     return "the conversation is locked" if thread.locked else ""
 
 
-def _matches(name: str, names: Iterable[str]) -> bool:
+def reason_to_ignore(thread: Thread, settings: Settings) -> str:
+    """Why not even requests in this thread count, "" if they do."""
+    if settings.mode == "off":
+        return "the mode is off"
+    if not answers_kind(thread.kind, settings):
+        return f"{thread.kind.traits.noun}s are not answered"
+    is_ignored = any(matches(label, settings.ignore.labels) for label in thread.labels)
+    return "it carries an ignored label" if is_ignored else ""
+
+
+def matches(name: str, names: Iterable[str]) -> bool:
+    """Whether this is one of the names, in upper or lower case."""
     return name.casefold() in {listed.casefold() for listed in names}

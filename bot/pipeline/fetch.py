@@ -17,7 +17,7 @@ from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unauthor
 from bot.github.events import Event
 from bot.github.updates import MAX_PAGES, OVERLAP, KnownIssues, Updates, catch_up, read_thread, tombstone
 from bot.pipeline.backfill import Deadline, backfill
-from bot.pipeline.discussions import fetch_discussion
+from bot.pipeline.discussions import read_current
 from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.promises import seen_comments
 from bot.pipeline.requests import unread_requests
@@ -174,8 +174,6 @@ def _with_current(updates: Updates, event: Event, number: int, run: Tools) -> Up
     """The updates with the event's thread. Raises ForgeError."""
     if not event.is_of_discussion:
         return _with_thread(updates, number, run)
-    if run.discussions is None:
-        raise Unreachable("discussions are not read")
     return replace(updates, records=(*updates.records, run.discussions.read_one(number)))
 
 
@@ -197,14 +195,12 @@ def _with_event_thread(
         return updates
     if (event.is_pull and not run.settings.pulls) or any(record.id == number for record in updates.records):
         return updates
-    if number in stored:
-        if _is_discussion_to_answer(stored[number], event, run.settings):
-            return updates
-        return (
-            updates
-            if number in listed or not run.memory.state.is_shown(number)
-            else _check_thread(updates, event, number, run)
-        )
+    if number in stored and (
+        _is_discussion_to_answer(stored[number], event, run.settings)
+        or number in listed
+        or not run.memory.state.is_shown(number)
+    ):
+        return updates
     try:
         return _with_thread(updates, number, run, fresh=event.may_be_answered)
     except Gone as error:
@@ -231,16 +227,6 @@ def _with_thread(updates: Updates, number: int, run: Tools, *, fresh: bool = Fal
     if issue.get("pull_request") and not run.settings.pulls:
         return updates
     return replace(updates, records=(*updates.records, thread), own={**updates.own, number: own})
-
-
-def _check_thread(updates: Updates, event: Event, number: int, run: Tools) -> Updates:
-    try:
-        run.forge.issue(number)
-    except Gone as error:
-        return _handle_missing(updates, event, error, run)
-    except ForgeError as error:
-        return replace(updates, fault=updates.fault or error)
-    return updates
 
 
 def _handle_missing(updates: Updates, event: Event, gone: Gone, run: Tools) -> Updates:
@@ -292,18 +278,18 @@ def fetch_missing(numbers: Iterable[int], run: Tools, why: str) -> None:
     """Fetch each thread that memory lacks, once; if it cannot be read, it stays unknown. ``why`` is for the notes."""
     ids = list(numbers)
     stored = run.memory.whole_records(ids)
+    has_discussions = run.memory.state.manifest.discussions is not None
     fetched: list[Record] = []
     for number in ids:
         if number in stored:
             continue
         try:
-            fetched.append(read_thread(run.forge, run.own, number, None)[0])
+            fetched.append(
+                read_current(number, run) if has_discussions else read_thread(run.forge, run.own, number, None)[0]
+            )
         except (RateLimited, Unauthorised):
             raise
         except ForgeError as error:
-            if discussion := fetch_discussion(number, run) if isinstance(error, Gone) and not error.certain else None:
-                fetched.append(discussion)
-                continue
             if isinstance(error, Gone):  # a thread that is only hidden now comes back as soon as it is visible
                 fetched.append(
                     tombstone(number, error, run.now) if error.certain else Tombstone(number, EPOCH, "unseen")

@@ -1,28 +1,27 @@
-"""Forgets a thread: removes its text from memory, from the history of the branch, and from our comments.
+"""Forgets a thread: removes its text from memory, from the history of the branch, and from our comments; or remembers
+it again.
 
 Every step may be repeated: a run that finds an unfinished one starts over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bot.domain.answer import Context
 from bot.domain.changes import FORGET, Changes, Request
 from bot.domain.post import Post, PostKey, reply_slot
 from bot.domain.thread import FORGOTTEN, GHOST, Thread, ThreadId, Tombstone, is_forgotten
-from bot.errors import WorldError
+from bot.errors import UserError, WorldError
 from bot.git.errors import RemoteRefused
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.github.updates import TOMBSTONE_OFFSET
 from bot.memory.merge import PENDING_WINDOW
-from bot.memory.shards import read_lines
 from bot.pipeline.commands import ReplyPlan, may_administer, react, reply_draft
+from bot.pipeline.discussions import read_current
 from bot.pipeline.draft import Draft
-from bot.pipeline.remember import read_now
 from bot.pipeline.requests import new_requests
 from bot.pipeline.room import Room, Settlement
 from bot.pipeline.tools import Facts, ParsedRequest, Tools, is_in_progress
@@ -72,6 +71,38 @@ def forget_by_hand(number: int, run: Tools) -> None:
     if (result := _carry_out(stored, run)) and not result.waits:
         memory.stage(Changes(requests=(replace(stored, state="done"),)))
     memory.commit(f"Forget {number}: what showed it")
+
+
+def remember_by_hand(number: int, run: Tools) -> None:
+    """Remember a forgotten thread again, as GitHub has it now; what was known about it before stays forgotten.
+
+    Raises UserError for a thread that is not forgotten, or that GitHub does not have.
+    """
+    memory = run.memory.open([number])
+    record = memory.whole_records([number]).get(number)
+    if not (isinstance(record, Tombstone) and is_forgotten(record)):
+        raise UserError(f"issue {number} is not forgotten; give the number of an issue that is")
+    thread = read_now(number, run, "remembered")
+    at = max(run.now, record.at + TOMBSTONE_OFFSET)  # later than what forgot it, wherever the two versions meet
+    requests = memory.requests([number]).get(number, ())
+    unfinished = (stored for stored in requests if stored.name == FORGET and stored.state == "pending")
+    changes = Changes(
+        records=(replace(thread, updated_at=max(thread.revised_at, at)),),
+        requests=tuple(replace(stored, state="done", trying_since=None) for stored in unfinished),
+        remembered=((number, at),),
+    )
+    memory.stage(changes)
+    memory.commit(f"Remember {number} again")
+    run.note(f"Issue {number} {'would be' if run.is_dry else 'is'} remembered again, as GitHub has it now.")
+
+
+def read_now(number: int, run: Tools, purpose: str) -> Thread:
+    """The thread as GitHub has it. Raises UserError, that it cannot be ``purpose``, if GitHub has none; ForgeError."""
+    try:
+        return read_current(number, run)
+    except Gone as error:
+        cause = f"issue {number} cannot be {purpose}: GitHub does not have it"
+        raise UserError(f"{cause}; give the number of an issue of this repository") from error
 
 
 class Forgetting(Room):
@@ -214,23 +245,11 @@ def _are_requests_handled(threads: Iterable[ThreadId], run: Tools) -> bool:
 
 
 def _find_referring(key: ThreadId, run: Tools) -> list[ThreadId]:
-    referring: list[ThreadId] = []
-    for _, shard in run.memory.state.base.digest_shards():
-        referring += [other for other, line in read_lines(shard)[0].items() if _refers_to(line, key)]
-    return referring
-
-
-def _refers_to(digest: Mapping[str, Any], key: ThreadId) -> bool:
-    """Whether a digest (any JSON) refers to this thread."""
-    try:
-        outcome = digest.get("outcome") or {}
-        numbers = [
-            reference.get("number") for reference in digest.get("references") or () if not reference.get("owner")
-        ]
-        numbers += [digest.get("duplicate_of"), outcome.get("duplicate_of")]
-        return key in numbers or outcome.get("fix") == f"#{key}"
-    except (AttributeError, TypeError):
-        return False
+    return [
+        card.id
+        for card in run.memory.state.cards()
+        if key in (*card.references, card.duplicate_of) or card.ending.fix == f"#{key}"
+    ]
 
 
 def _delete_on_thread(key: ThreadId, stored: Request, shown_by: Container[PostKey], run: Tools) -> list[PostKey]:
@@ -253,13 +272,10 @@ def _comments(key: ThreadId, run: Tools) -> list[Json]:
     try:
         return run.comments_on(key).comments(key)
     except Gone:
-        is_final = (
-            run.discussion_comments is None
-            or run.memory.state.manifest.discussions is None
-            or run.discussion_comments.has_listed(key)
-        )
+        if run.memory.state.manifest.discussions is None or run.discussion_comments.has_listed(key):
+            return []
     try:
-        return [] if is_final or run.discussion_comments is None else run.discussion_comments.comments(key)
+        return run.discussion_comments.comments(key)
     except Gone:
         return []
 

@@ -13,6 +13,7 @@ from bot.domain.change_state import number_of
 from bot.domain.changes import NOTICES_OFF, Changes, is_off
 from bot.domain.post import Post, notice_slot
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
+from bot.domain.turns import in_turns
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
 from bot.github.fixes import Release, was_reverted
@@ -22,7 +23,7 @@ from bot.pipeline.draft import Draft
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.promises import deleted_post
 from bot.pipeline.reconcile import find_in
-from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, in_turns, project_releases, release_page
+from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, project_releases, release_page
 from bot.pipeline.room import Room
 from bot.pipeline.tools import Facts, Tools, is_in_progress
 from bot.reading.pages import upgrade_note

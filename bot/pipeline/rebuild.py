@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 
 from bot.domain.changes import TRACKED_NUMBER_LIMIT, Changes, HistoryProgress
-from bot.domain.thread import Record, Thread, Tombstone
+from bot.domain.thread import Kind, Record, Tombstone
 from bot.evaluation.results import LEARNING_SECONDS, Backtest
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreachable
 from bot.github.history import keep_event_reserve
@@ -75,25 +75,23 @@ def _missing_threads(run: Tools, progress: HistoryProgress) -> dict[int, datetim
     """The issues that the reading did not find, with the times of their revisions, except those changed since it began,
     which another run has read."""
     return {
-        record.id: record.revised_at
-        for record in run.memory.state.every_record()
-        if isinstance(record, Thread)
-        and isinstance(record.id, int)
-        and record.kind.traits.is_listed
-        and record.id not in progress.seen
-        and record.id < TRACKED_NUMBER_LIMIT
-        and record.revised_at < progress.began
+        entry.id: entry.updated_at
+        for entry in run.memory.index.of_kind(Kind.ISSUE)
+        if isinstance(entry.id, int)
+        and entry.id not in progress.seen
+        and entry.id < TRACKED_NUMBER_LIMIT
+        and entry.updated_at < progress.began
     }
 
 
 def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: Tools) -> None:
     total = min(MAX_LOOKUPS, len(missing))
-    for number, revised_at in islice(missing.items(), MAX_LOOKUPS):
+    for number, revised_at in islice(sorted(missing.items()), MAX_LOOKUPS):
         if len(result.done) % PROGRESS_THREADS == 0:
             run.clock.tell(f"{len(result.done):,} of {total:,} missing threads checked")
         try:
             keep_event_reserve(run.forge)
-            stored = run.memory.state.records([number])[number]
+            stored = run.memory.state.records([number]).get(number)
             result.records.append(read_thread(run.forge, run.own, number, stored)[0])
         except IssuesOff:
             raise
@@ -185,13 +183,13 @@ def _finish(run: Tools, started: float, limit: float | None) -> Backtest | None:
         _report_unfinished(run, lookups.stopped, str(lookups.stopped or "more threads are missing than one run checks"))
         return None
     reread_discussions(run, progress.began if progress else run.now, limit)
-    memory.stage(refresh_pages(run.pages, memory.state, {}, run.now, run.note))
+    memory.stage(refresh_pages(run.pages, memory, {}, run.now, run.note))
     is_current = memory.has_learned and not is_due(memory, unattended=True)
     if memory.embedder:
         run.clock.tell(f"Reading {memory.state.manifest.threads:,} threads with the text model")
     memory.rebuild_index(until=run.clock.seconds() + REBUILD_MODEL_SECONDS)
     backtest = None if is_current else learn_from_memory(run, LEARNING_SECONDS)
-    memory.stage(Changes(read_whole=progress.began if progress else None, relink=True))
+    memory.stage(Changes(read_whole=progress.began if progress else None))
     link_threads(memory, run.now, run.clock.seconds, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")
     if not run.is_dry:

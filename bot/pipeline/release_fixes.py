@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from operator import itemgetter
-from types import MappingProxyType
-from typing import TypeVar
 
 from bot.domain.card import Card, settled_card
 from bot.domain.changes import Changes, FixInfo
 from bot.domain.duplicates import duplicate_chain
 from bot.domain.thread import MAINTAINER_ROLES, Kind, OutcomeKind, Thread, ThreadId
+from bot.domain.turns import in_turns
 from bot.github.fixes import Release, main_releases
+from bot.memory.shards import FIXES
 from bot.pipeline.tools import Tools
 from bot.reading.endings.outcome import FIX_WITNESSES, outcome
 from bot.reading.endings.stated_release import stated_release
@@ -29,9 +26,6 @@ LOOKBACK = timedelta(days=365)
 
 EXTRA_READS = 100
 """Extra requests to GitHub that a run may use to look up fixes: enough for about thirty."""
-
-Item = TypeVar("Item")
-Account = TypeVar("Account", bound=Hashable)
 
 _VERSION = re.compile(r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){1,3}(?:-?[a-z]{1,8}\.?\d{0,4})?", re.ASCII | re.IGNORECASE)
 
@@ -62,7 +56,7 @@ class ReleasedFixes:
 
 def project_releases(run: Tools) -> list[Release]:
     """The remembered releases of the project itself, oldest first."""
-    ids = [key for key in run.memory.state.page_ids() if source_of(key) == RELEASES]
+    ids = [key for key in run.memory.page_ids() if source_of(key) == RELEASES]
     releases = []
     for key, entry in run.memory.entries(ids).items():
         tag = str(key).partition(":")[2]
@@ -78,7 +72,7 @@ def find_released(new: Mapping[str, Release], since: datetime, run: Tools) -> Re
     """The threads that one of the ``new`` releases (by tag) fixes: those closed ``since`` then, and those whose fix
     waited for a release. Each is looked up once; one run looks up a few, later runs the others."""
     cards = _closed_issues(run)
-    fixes = {fix.id: fix for fix in run.memory.state.every_fix()}
+    fixes = run.memory.state.all_values(FIXES)
     newest = max(release.at for release in new.values() if release.at)
     due = [card for card in cards.values() if _is_due(card, fixes.get(card.id), since, newest)]
     released = ReleasedFixes(is_all=_look_up(latest_in_turns(due), fixes, run))
@@ -111,21 +105,6 @@ def _closed_issues(run: Tools) -> dict[ThreadId, Card]:
 def latest_in_turns(due: Iterable[Card]) -> list[Card]:
     """The threads by the time of their closing, latest first, with their authors taking turns."""
     return in_turns(sorted(due, key=_closed_at, reverse=True), lambda card: card.author.casefold())
-
-
-def in_turns(
-    items: Iterable[Item],
-    account_of: Callable[[Item], Account],
-    taken: Mapping[Account, int] = MappingProxyType({}),
-    most: float = math.inf,
-) -> list[Item]:
-    """The items in their order, with accounts taking turns, so that nobody keeps others waiting: first everybody's
-    first, then everybody's second. ``taken``: the turns that an account had before; it gets ``most`` in all."""
-    counts, ranked = Counter(taken), list[tuple[int, Item]]()
-    for item in items:
-        counts[account_of(item)] += 1
-        ranked.append((counts[account_of(item)], item))
-    return [item for turn, item in sorted(ranked, key=itemgetter(0)) if turn <= most]
 
 
 def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) -> bool:

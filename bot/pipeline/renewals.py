@@ -12,6 +12,7 @@ from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import ForgeError
 from bot.github.events import Event
 from bot.github.fixes import due_fixes
+from bot.memory.shards import FIXES
 from bot.pipeline.commands import SEARCH_REQUESTS, plan_search, reply_draft
 from bot.pipeline.comments import draft_again
 from bot.pipeline.draft import Draft
@@ -132,7 +133,8 @@ def look_for_releases(event: Event, run: Tools) -> None:
         return
     if not run.permit.is_full or not (event.is_maintenance or event.name == "release"):
         return
-    unreleased = {fix.id: fix for fix in run.memory.state.every_fix() if fix.commit and not fix.release}
+    fixes = run.memory.state.all_values(FIXES)
+    unreleased = {key: fix for key, fix in fixes.items() if fix.commit and not fix.release}
     due = (
         unreleased
         if event.name == "release"

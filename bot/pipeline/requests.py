@@ -13,7 +13,7 @@ from bot.domain.thread_json import thread_from_archive
 from bot.github.errors import ForgeError
 from bot.github.events import Event
 from bot.github.threads import message_fields
-from bot.pipeline.eligibility import answers_kind
+from bot.pipeline.eligibility import matches, reason_to_ignore
 from bot.pipeline.promises import deleted_post
 from bot.pipeline.reconcile import find_in
 from bot.pipeline.tools import Facts, ParsedRequest, Tools, is_in_progress
@@ -40,7 +40,7 @@ def find_requests(facts: Facts, run: Tools) -> list[ParsedRequest]:
     keys = list(dict.fromkeys([*(record.id for record in facts.updates.records), *hinted, *waiting]))
     stored_by_thread, parsed = run.memory.requests(keys), list[ParsedRequest]()
     for thread in run.memory.whole_records(keys).values():
-        if isinstance(thread, Thread) and _is_answered(thread, run):
+        if isinstance(thread, Thread) and not reason_to_ignore(thread, run.settings):
             current = _with_event_comment(thread, facts.event, run)
             parsed += _open_requests(current, stored_by_thread.get(thread.id, ()), run, is_first=facts.is_first)
     return sorted(parsed, key=lambda request: (request.at, request.key))
@@ -56,17 +56,13 @@ def new_requests(thread: Thread, event: Event, run: Tools) -> list[ParsedRequest
 
 def unread_requests(records: Iterable[Record], run: Tools) -> tuple[Request, ...]:
     """Unknown requests on threads read as history. They are stored with the threads, as no later list shows them."""
-    threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, run))
+    threads = (
+        record for record in records if isinstance(record, Thread) and not reason_to_ignore(record, run.settings)
+    )
     found = [_waiting(request) for thread in threads for request in _requests(thread, run)]
     stored_by_thread = run.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
     stored_ids = {stored.comment_id for stored_requests in stored_by_thread.values() for stored in stored_requests}
     return tuple(stored for stored in found if stored.comment_id not in stored_ids)
-
-
-def _is_answered(thread: Thread, run: Tools) -> bool:
-    settings, ignored = run.settings, {label.casefold() for label in run.settings.ignore.labels}
-    may_answer = settings.mode != "off" and answers_kind(thread.kind, settings)
-    return may_answer and ignored.isdisjoint(map(str.casefold, thread.labels))
 
 
 def _with_event_comment(thread: Thread, event: Event, run: Tools) -> Thread:
@@ -199,8 +195,8 @@ def _parse_question(text: str, author: str, run: Tools) -> RecallQuestion | None
 
 
 def _may_ask(author: str, is_bot: bool, at: datetime, run: Tools) -> bool:
-    ignored = {login.casefold() for login in (*run.settings.ignore.authors, run.own.login)}
-    return at > run.now - run.max_age and not is_bot and author.casefold() not in ignored
+    is_ignored = matches(author, (*run.settings.ignore.authors, run.own.login))
+    return at > run.now - run.max_age and not (is_bot or is_ignored)
 
 
 def _find_settled(

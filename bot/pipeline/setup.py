@@ -157,6 +157,7 @@ def embedder(settings: Settings, site: RepositorySite, listener: RunListener) ->
 def open_repository_memory(site: RepositorySite, loaded: RepositorySettings, store: Store) -> Memory:
     """Memory over ``store``, not yet read. `Memory.close` closes the store."""
     memory = Memory(store, embedder=loaded.embedder, repo=site.repository)
+    memory.is_dry = loaded.is_dry
     memory.settings = loaded.text
     memory.hidden = loaded.settings.ignore.hidden
     bots = loaded.settings.bots
@@ -210,6 +211,8 @@ def build_tools(
             renderer=renderer,
             address=RepositoryAddress.at(site.server_url, site.repository, settings.commands.questions),
             fixes=FixFinder(forge, site.repository),
+            discussions=DiscussionReader(graphql, own),
+            discussion_comments=DiscussionComments(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, loaded.head)),
             started=now,
             clock=Clock(time.monotonic, listener.show, forge.pause_requests),
@@ -217,9 +220,6 @@ def build_tools(
             note=listener.note,
             muted=loaded.muted,
             report_fault=listener.report_fault,
-            is_dry=loaded.is_dry,
-            discussions=DiscussionReader(graphql, own),
-            discussion_comments=DiscussionComments(forge, site.repository),
         )
     finally:
         memory.close()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from bot.comment.render import Renderer
+from bot.domain.answer import Context, OrganisationMatch
 from bot.domain.changes import Changes, DiscussionProgress, Request, is_within
-from bot.domain.post import Post
+from bot.domain.post import OrganisationKey, Post
 from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.github.client import GitHubClient
@@ -23,7 +25,6 @@ from bot.github.updates import Updates
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HISTORY_SECONDS, Clock, HistoryRead
 from bot.pipeline.draft import Draft
-from bot.pipeline.organisation import OrganisationSearch
 from bot.pipeline.permit import Permit
 from bot.reading.questions import RecallQuestion
 from bot.reading.requests import Command
@@ -33,17 +34,30 @@ from bot.sources.pages import PageSource
 DAILY_LIMIT_REACHED = "the daily limit of comments is reached"
 
 
+class OrganisationSearch(Protocol):
+    """Finds threads of other repositories that may be shown in this one."""
+
+    def find(
+        self, thread: Thread, context: Context, kept: Collection[OrganisationKey] = ()
+    ) -> tuple[OrganisationMatch, ...]:
+        """The threads to show with ``context``, the surest first; none if the context has something as sure itself.
+
+        Each was read from GitHub in this call with its own repository's token, and every reader of this repository may
+        read it. Those in ``kept`` are in the comment already, and stay if they may still be shown. Never raises because
+        of the engine; raises ForgeError if it cannot find out whether a kept one may stay.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """Everything that handling an event needs; an entry point builds it. ``started`` is when the run began by the clock
     of this machine, and ``began`` by ``clock``.
 
     ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
-    the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
-    stage begins: look, remember, plan, push, say. ``reading_seconds``: how long a run reads history if it
-    was not started to do so; the next run continues. ``on_history`` is called after each reading of history. Without
-    ``discussions`` none are read, without ``discussion_comments`` none get a comment, and without ``organisation`` no
-    other repository is searched. ``checks_others``: all comments that show other repositories are worked out again.
+    the run survives. ``on_stage`` is called as each stage begins: look, remember, plan, push, say. ``reading_seconds``:
+    how long a run reads history if it was not started to do so; the next run continues. ``on_history`` is called after
+    each reading of history. Without ``organisation`` no other repository is searched. ``checks_others``: all comments
+    that show other repositories are worked out again.
     """
 
     memory: Memory
@@ -54,6 +68,8 @@ class Tools:
     renderer: Renderer
     address: RepositoryAddress
     fixes: FixFinder
+    discussions: DiscussionReader
+    discussion_comments: DiscussionComments
     pages: tuple[PageSource, ...]
     started: datetime
     clock: Clock
@@ -61,12 +77,9 @@ class Tools:
     note: Callable[[str], None]
     muted: str = ""
     report_fault: Callable[[PrecedentError], None] = lambda _: None
-    is_dry: bool = False
     on_stage: Callable[[str], None] = lambda _: None
     reading_seconds: float = HISTORY_SECONDS
     on_history: Callable[[HistoryRead], None] = lambda _: None
-    discussions: DiscussionReader | None = None
-    discussion_comments: DiscussionComments | None = None
     organisation: OrganisationSearch | None = None
     checks_others: bool = False
 
@@ -77,13 +90,18 @@ class Tools:
         return self.forge.correct_time(self.started)
 
     @property
+    def is_dry(self) -> bool:
+        """Whether nothing is written, whatever memory appears to hold."""
+        return self.memory.is_dry
+
+    @property
     def max_age(self) -> timedelta:
         """The maximum age of an issue, or of a promise, to be answered."""
         return timedelta(hours=self.settings.comment.answer_within_hours)
 
     def comments_on(self, key: ThreadId) -> CommentClient:
         """The client for comments on this thread: GraphQL for a discussion, REST for everything else."""
-        if self.discussion_comments is None or not isinstance(key, int):
+        if not isinstance(key, int):
             return self.forge
         record = self.memory.whole_records([key]).get(key)
         is_discussion = isinstance(record, Thread) and record.kind is Kind.DISCUSSION

@@ -423,7 +423,7 @@ def _original_of(key: CardId, cards: Mapping[CardId, Card]) -> Card | None:
 
     chain = duplicate_chain(key, original_of) if key in cards else []
     card = cards[chain[-1]] if chain else None
-    return card if card and card.duplicate_of not in chain and card.kind.traits.has_state else None
+    return card if card and card.duplicate_of not in chain and card.kind.is_on_github else None
 
 
 def _duplicate_quote(thread: Thread, source: DigestSource) -> Passage | None:

@@ -41,7 +41,7 @@ COMMIT_ID = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
 
 def ending(card: Card) -> str:
     """State and ending in a few words: ``closed, fixed by #50 in v2.3.0``."""
-    if not card.kind.traits.has_state:
+    if not card.kind.is_on_github:
         return card.kind.traits.noun
     facts = [card.state if card.kind.traits.is_listed else f"{card.state} {card.kind}"]
     if card.duplicate_of is not None:
@@ -321,7 +321,7 @@ def cells_of(item: Item) -> list[object]:
     """A thread as a line of `COLUMNS`; without reasons and decision it ends with the title."""
     score = "" if item.score is None else f"{item.score:.2f}"
     kind = item.card.kind.traits
-    state = item.card.state if kind.has_state else kind.noun
+    state = item.card.state if item.card.kind.is_on_github else kind.noun
     return [item.card.id, state, score, item.card.title, *filter(None, ("; ".join(item.why), item.decision))]
 
 

@@ -25,7 +25,7 @@ from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import first_paragraph, statements
 from bot.reading.references import closed_by_text, find_references, merge_references
 from bot.reading.requests import without_requests
-from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
+from bot.reading.signals import find_errors, find_files, strip_boilerplate, without_addresses
 from bot.reading.text_edges import cut_at_edge
 from bot.reading.word_lists import COMMON_WORDS, ENGLISH_HOMOGRAPHS
 
@@ -36,7 +36,6 @@ MAX_KEYWORDS = 20
 _MAX_ERRORS = 4
 _MAX_ERROR_CHARS = 120
 _MAX_FILES = 8
-_MAX_VERSIONS = 4
 _MAX_REFERENCES = 12
 _MAX_KEYWORD_CHARS = 40
 _MAX_COMMENTS_CHARS = 20_000
@@ -87,7 +86,6 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
         files=_gather(map(find_files, texts), _MAX_FILES),
         decisions=decisions(thread, ending),
         errors=_gather((_shorten(find_errors(text)) for text in texts), _MAX_ERRORS),
-        versions=_gather(map(find_versions, texts), _MAX_VERSIONS),
         outcome=ending,
         references=_references(thread, texts, repo),
         duplicate_of=ending.duplicate_of,

@@ -142,7 +142,7 @@ class SearchQuery(NamedTuple):
     def matches_thread(self, thread: ThreadFacts) -> bool:
         """Whether a thread has the right state, kind, labels and author, and changed recently enough."""
         return (
-            (not self.states or (thread.kind.traits.has_state and thread.state in self.states))
+            (not self.states or (thread.kind.is_on_github and thread.state in self.states))
             and (not self.kinds or thread.kind in self.kinds)
             and self.labels <= {label.casefold() for label in (thread.labels if self.labels else ())}
             and self.opened_by in ("", thread.author.casefold())

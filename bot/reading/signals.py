@@ -107,19 +107,6 @@ _PRODUCTS = frozenset(name.lower() for name in PRODUCT_NAMES)
 _FILE_NAMES = frozenset({"Makefile", "Dockerfile", "Gemfile", "Rakefile", "Procfile", "Jenkinsfile", "Vagrantfile"})
 _HOST = re.compile(r"[\w.-]+\.(?:com|org|net|io|dev|co|edu|gov|me|app|rs|ly)$", re.ASCII)
 
-_VERSION = re.compile(
-    r"(?<![\w./\\-])(?P<v>[vV]\.? ?)?(?P<number>\d{1,4}(?:\.\d{1,6}){1,3})"
-    r"(?P<suffix>[-.]?(?:alpha|beta|rc|pre|preview|dev|nightly|canary|snapshot|a|b)(?:[.-]?\d{1,8})?|-\d{1,3})?"
-    r"(?:\+[\w.]{1,20})?(?![\w/\\]|[.-]\w)",
-    re.ASCII | re.IGNORECASE,
-)
-_MAY_NAME_VERSION = re.compile(r"[0-9]\.[0-9]")
-_NIGHTLY = re.compile(r"\bnightly(?:[ (-]{1,2}| \(\w{7,12} )(\d{4}-\d\d-\d\d)\b", re.ASCII)
-_VERSION_PREFIX = re.compile(r"(?:\b[Vv]ersions?:?|\b[Rr]eleases?:?|\b[Uu]pgraded? to|\b[A-Z][A-Za-z+#]{1,20}|==|@) ?$")
-_SECTION_PREFIX = re.compile(
-    r"(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Aa]ppendix|[Ss]teps?|§|[Ss]ec\.) ?$"
-)
-
 _IDENTIFIER_RUN = re.compile(
     r"(?<![\w/\\.-])(?:--[a-z]\w+(?:-\w+)*|[A-Za-z_]\w*(?:(?:::|[.-])[A-Za-z_]\w*)*)", re.ASCII
 )
@@ -173,14 +160,6 @@ def find_errors(text: str) -> tuple[str, ...]:
 def find_files(text: str) -> tuple[str, ...]:
     """Paths and names of files with a known extension, as written but without line and column. URLs do not count."""
     return _distinct(_files(text))
-
-
-def find_versions(text: str) -> tuple[str, ...]:
-    """Versions without a leading ``v`` (``2.2.4``, ``1.0.0-rc.1``) and dated nightlies (``nightly 2014-11-02``).
-
-    A number of two parts counts only after ``v`` or a name (``Python 3.11``). Sections and addresses do not count.
-    """
-    return _distinct(_versions(text))
 
 
 def find_identifiers(text: str) -> tuple[str, ...]:
@@ -310,24 +289,6 @@ def _is_file(path: str) -> bool:
     return (
         extension not in _AMBIGUOUS_EXTENSIONS and ":" not in path and name.lower() not in _PRODUCTS and len(name) > 3
     )
-
-
-def _versions(text: str) -> Iterator[str]:
-    for dated in _NIGHTLY.finditer(text):
-        yield f"nightly {dated[1]}"
-    for match in _VERSION.finditer(text) if _MAY_NAME_VERSION.search(text) else ():
-        before = text[max(0, match.start() - 24) : match.start()]
-        if _is_version(match, before):
-            yield match["number"] + (match["suffix"] or "")
-
-
-def _is_version(match: re.Match[str], before: str) -> bool:
-    parts = match["number"].split(".")
-    if match["v"]:
-        return True
-    if _SECTION_PREFIX.search(before) or (len(parts) == 4 and all(int(part) <= 255 for part in parts)):
-        return False
-    return len(parts) > 2 or bool(_VERSION_PREFIX.search(before))
 
 
 def _is_identifier(run: str) -> bool:

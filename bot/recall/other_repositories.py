@@ -229,7 +229,6 @@ def _entry(thread: OrganisationThread, before: datetime | None, words: int) -> I
         state="closed" if closed_at else "open",
         created_at=thread.created_at,
         updated_at=thread.created_at,
-        closed_at=closed_at,
         length=CHARS_PER_TERM * words,
         state_changes=(closed_at,) if closed_at else (),
     )

@@ -78,10 +78,6 @@ _MODEL_RULE = {
     "form": r"|(?!(?:.*/)?\.\.?(?:/|$))(?:/models(?:/[A-Za-z0-9._-]+)*|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*)",
     "wording": "a folder below the workspace or /models",
 }
-_PAIR_RULE = {
-    "form": r"#?[1-9][0-9]{0,9} +#?[1-9][0-9]{0,9}: *\S.*",
-    "wording": 'two numbers and a reason, such as "#12 #7: one crash on two systems"',
-}
 
 
 @dataclass(frozen=True, slots=True)

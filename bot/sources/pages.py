@@ -32,7 +32,7 @@ _STEP = timedelta(seconds=1)
 class PageStore(Protocol):
     """The stored pages."""
 
-    def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]: ...
+    def whole_records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]: ...
 
     def page_ids(self) -> Iterable[ThreadId]:
         """Return the ids of the stored pages, in any order."""
@@ -96,7 +96,7 @@ def refresh_pages(
 
 
 def _changed_pages(reading: PageReading, store: PageStore, now: datetime) -> list[Record]:
-    stored = store.records(page.id for page in reading.pages)
+    stored = store.whole_records(page.id for page in reading.pages)
     return [
         _revise(page, stored.get(page.id), now)
         for page in reading.pages
@@ -119,7 +119,7 @@ def _revise(page: Thread, stored: Record | None, now: datetime) -> Thread:
 
 def _removed_pages(name: str, reading: PageReading, store: PageStore, now: datetime) -> list[Record]:
     missing = sorted(str(key) for key in store.page_ids() if source_of(key) == name and key not in reading.present)
-    stored = store.records(missing)
+    stored = store.whole_records(missing)
     return [Tombstone(key, max(now, record.revised_at)) for key, record in stored.items() if isinstance(record, Thread)]
 
 
@@ -158,7 +158,7 @@ class BranchPages:
                 return PageReading(self._state_of(""), frozenset())
             commit, at = branch.fetch()
             files = self._list_files(branch, note)
-            stored = store.records(files)
+            stored = store.whole_records(files)
             changed = {key: file for key, file in files.items() if not _is_same_file(stored.get(key), file[1])}
             texts = dict(self._read_texts(branch, changed, note))
         pages = tuple(
@@ -308,7 +308,7 @@ def _state(pages: Iterable[Thread]) -> str:
 
 
 def _older_pages(store: PageStore, moment: datetime | None) -> list[ThreadId]:
-    stored = store.records(key for key in store.page_ids() if str(key).startswith(f"{RELEASES}:"))
+    stored = store.whole_records(key for key in store.page_ids() if str(key).startswith(f"{RELEASES}:"))
     return [
         key for key, record in stored.items() if isinstance(record, Thread) and moment and record.created_at < moment
     ]

@@ -9,8 +9,9 @@ import pytest
 from bot.domain.changes import Changes, HistoryProgress
 from bot.domain.thread import Thread, Tombstone
 from bot.github.history import PAGE_SIZES
+from bot.memory.branch_store import BranchStore
 from bot.pipeline.rebuild import MAX_LOOKUPS
-from tests.acceptance.stage import Stage, rebuild, summary
+from tests.acceptance.stage import REPOSITORY, Stage, rebuild, summary
 
 pytestmark = pytest.mark.slow
 GRAPHQL = "POST /graphql"
@@ -77,6 +78,15 @@ def test_an_empty_list_removes_nothing_and_issues_that_are_looked_up_are_updated
     assert rebuild(stage) == 0
     assert "Missing from the history: 3; gone from GitHub: 0; not checked yet: 0." in summary(stage)
     assert titles_in_memory(stage) == UNCHANGED | {2: "Hang"}
+
+
+def test_a_missing_issue_whose_record_is_damaged_is_looked_up_too(stage: Stage) -> None:
+    with BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "precedent", stage.git.token) as store:
+        store.write(store.open(), {"records/0000/2.json": b"{"}, "Damage")
+    stage.github.faults.add(GRAPHQL, "empty")
+    assert rebuild(stage) == 0
+    assert lookups(stage) == 3
+    assert titles_in_memory(stage) == UNCHANGED
 
 
 def test_hidden_issues_of_a_suspected_spammer_stay_and_are_updated_when_they_return(stage: Stage) -> None:

@@ -31,7 +31,7 @@ def test_an_import_learns_what_the_action_learns(tmp_path: Path, call: Run) -> N
     assert result.code == 0
     hint = f"`precedent learn --store {tmp_path / 'store'}` spends more time on it"
     assert result.out.splitlines()[1] == f"learned from {len(THREADS)} threads; {hint}"
-    assert list(open_memory(tmp_path / "store").state.uncompared()) == []  # for clusters
+    assert open_memory(tmp_path / "store").uncompared() == {}  # for clusters
     action_memory = Memory(FolderStore(tmp_path / "action"))
     action_memory.stage(Changes(records=tuple(THREADS)))
     learn(action_memory, Settings(), Renderer(), RepositoryAddress())
@@ -68,11 +68,11 @@ def test_learning_can_be_skipped_and_done_later(tmp_path: Path, call: Run) -> No
 def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS[: MIN_LEARN_THREADS - 1]), tmp_path / "store"
     assert call("import", file, "--store", store).out.count("\n") == 1
-    assert list(open_memory(store).state.uncompared())
+    assert open_memory(store).uncompared()
     reason = "nothing was learned: 49 threads are too few, 50 are needed"
     assert call("learn", "--store", store).out == f"{reason}\n"
     assert call("learn", "--store", store, "--json").data == {"learned": False, "reason": reason}
-    assert not list(open_memory(store).state.uncompared())
+    assert not open_memory(store).uncompared()
     assert not (store / RANKING_PATH).exists()
 
 

@@ -65,9 +65,7 @@ def test_an_unknown_role_is_not_the_role_none(archived: object, role: str) -> No
 
 
 def test_null_bodies_authors_comments_and_labels_are_empty() -> None:
-    parsed = thread(
-        body=None, author=None, comments=None, labels=None, events=None, xrefs=None, reactions=None, title=None
-    )
+    parsed = thread(body=None, author=None, comments=None, labels=None, events=None, xrefs=None, title=None)
     assert (parsed.body, parsed.author, parsed.comments, parsed.labels, parsed.events) == ("", GHOST, (), (), ())
     [message] = thread(comments=[comment(body=None, author=None)]).comments
     assert (message.text, message.author, message.is_bot) == ("", GHOST, False)
@@ -108,7 +106,8 @@ def test_labels_may_be_names_or_objects_with_a_name() -> None:
 
 def test_reactions_without_a_positive_count_are_left_out() -> None:
     odd = {"+1": 2, "eyes": 0, "heart": -3, "url": "x", "a": None, "b": float("inf"), "c": 10**400, "d": True, "e": 1.5}
-    assert thread(reactions=odd).reactions == (("+1", 2),)
+    comment = {"created_at": "2020-01-01", "reactions": odd}
+    assert thread(comments=[comment]).comments[0].reactions == (("+1", 2),)
 
 
 def test_bots_in_an_archive_are_known_by_their_name_or_a_flag() -> None:
@@ -154,7 +153,7 @@ def test_events_of_an_open_thread_are_not_kept() -> None:
 def test_nuls_and_lone_surrogates_become_replacement_characters_everywhere() -> None:
     bad = "a\x00b\ud800c\udfffd"
     parsed = thread(
-        title=bad, body=bad, author=bad, labels=[bad], reactions={bad: 1}, closed_by=bad, author_association=bad,
+        title=bad, body=bad, author=bad, labels=[bad], closed_by=bad, author_association=bad,
         id=bad, state="closed", state_reason=bad, comments=[comment(body=bad, author=bad, association=bad)],
         events=[{"event": "closed", "at": "2015-01-02", "actor": bad, "commit": bad, "source": bad}],
     )  # fmt: skip
@@ -285,7 +284,6 @@ LINES = st.fixed_dictionaries(
         "closed_by": st.none() | TEXTS,
         "locked": st.booleans(),
         "labels": st.lists(TEXTS, max_size=3),
-        "reactions": st.dictionaries(TEXTS, st.integers(-2, 5), max_size=3),
         "comments": st.none() | st.lists(COMMENTS, max_size=3),
         "events": st.none() | st.lists(EVENTS, max_size=3),
     },
@@ -328,9 +326,7 @@ def test_odd_values_give_a_clean_thread_or_a_plain_refusal(line: dict[str, Any],
     assert encode_record(parsed).decode("utf-8")
 
 
-@pytest.mark.parametrize(
-    "name", sorted([*MINIMAL, "body", "labels", "comments", "events", "reactions", "author", "kind", "state"])
-)
+@pytest.mark.parametrize("name", sorted([*MINIMAL, "body", "labels", "comments", "events", "author", "kind", "state"]))
 @pytest.mark.parametrize(("left", "right"), [("[", "]"), ('{"a":', "}")])
 def test_deep_nesting_is_refused_or_ignored(name: str, left: str, right: str) -> None:
     value: object = json.loads(left * 800 + "[]" + right * 800)

@@ -56,7 +56,6 @@ class ThreadTimeline:
             closed_by=turns[-1].actor if is_closed else None,
             updated_at=max([self.opening.created_at, *(step.at for step in steps)]),
             labels=self.now,
-            reactions=(("+1", len(self.now)),) if self.now else (),
             comments=tuple(_comment(step) for step in steps if step.kind == "said"),
             events=tuple(_event(step) for step in steps if step.kind != "said") if ended else (),
         )

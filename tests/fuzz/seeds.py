@@ -55,13 +55,13 @@ def manifest() -> dict[str, Any]:
     """What the manifest of a memory holds."""
     request = {"id": 7, "comment_id": 12, "name": "search", "by": "octocat", "at": AT, "state": "pending"}
     return {
-        "format": 2, "analyser": "x", "cursor": AT, "threads": 3, "tombstones": 1, "pending": [7, "ABC-1"],
+        "format": 2, "analyser": "x", "cursor": AT, "threads": 3, "pending": [7, "ABC-1"],
         "written": ["2026-11-03T09:00:00Z", "2026-11-03T10:00:00Z"],
         "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/ranking.json": "1" * 64},
         "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [request],
         "renewals_due": [{"id": 7, "slot": "reply:12", "about": 3, "at": AT}], "hidden_by_github": [9],
         "notified_until": AT, "notifying_from": AT, "discussions": {"began": AT, "is_done": True},
-        "links": {"down_to": 3, "behind": [5]}, "remembered": [[4, AT]],
+        "remembered": [[4, AT]],
     }  # fmt: skip
 
 

@@ -25,7 +25,6 @@ from bot.reading.signals import (
     find_errors,
     find_files,
     find_identifiers,
-    find_versions,
     keywords,
     normalise_error,
     quotations,
@@ -93,7 +92,7 @@ def test_any_text_can_be_read(reader: Callable[[str], object], text: str) -> Non
     reader(text)
 
 
-@pytest.mark.parametrize("find", [find_errors, find_files, find_versions, find_identifiers])
+@pytest.mark.parametrize("find", [find_errors, find_files, find_identifiers])
 @fuzz(TEXTS)
 def test_no_empty_text_is_found(find: Callable[[str], tuple[str, ...]], text: str) -> None:
     assert all(isinstance(item, str) and item for item in find(text))

@@ -1,16 +1,13 @@
 """Turning GitHub's JSON into threads, and recognising our own comments in it."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from bot.comment.marker import marker
 from bot.domain.post import PostKey, notice_slot, reply_slot
-from bot.domain.thread import GHOST, Kind, Message
+from bot.domain.thread import GHOST, Kind
 from bot.github.threads import (
     OwnComment,
     OwnCommentRule,
-    archive_message,
     find_post,
     message_fields,
     own_comment,
@@ -38,13 +35,12 @@ def test_an_empty_issue_becomes_a_thread_by_ghost() -> None:
 def test_an_issue_becomes_a_thread_with_all_its_fields(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.", labels=["bug"])
     github.comment(number, "hubot", "Me too")
-    github.react(number, "hubot", "+1")
     github.lock(number)
     github.close(number, "octocat", "not_planned")
     issue = github.issue(number)
     thread = thread_of(github.shapes.issue(issue), [github.shapes.comment(item) for item in issue.comments])
     assert (thread.title, thread.body, thread.author, thread.role) == ("Crash", "It crashes.", "octocat", "OWNER")
-    assert (thread.labels, thread.reactions, thread.locked) == (("bug",), (("+1", 1),), True)
+    assert (thread.labels, thread.locked) == (("bug",), True)
     assert (thread.state, thread.state_reason, thread.closed_by) == ("closed", "not_planned", "octocat")
     assert [(item.author, item.text) for item in thread.comments] == [("hubot", "Me too")]
 
@@ -112,14 +108,6 @@ def test_the_oldest_of_several_own_comments_comes_first() -> None:
 def test_an_own_comment_keeps_what_is_needed_to_change_it() -> None:
     api_comment = comment("github-actions[bot]", MARKER) | {"html_url": "https://x.example/1"}
     assert own_comment(api_comment) == OwnComment(1, MARKER, "https://x.example/1")
-
-
-def test_a_stored_comment_round_trips_through_the_shape_of_the_api() -> None:
-    at = datetime(2026, 1, 5, 12, tzinfo=UTC)
-    message = Message("octocat", "MEMBER", at, "Hi", 5, at.replace(hour=13), (("+1", 2),), is_bot=True)
-    thread = thread_of(ISSUE, [archive_message(message)])
-    assert thread.comments == (message,)
-    assert message_fields(archive_message(message))["association"] == "MEMBER"
 
 
 def test_references_from_other_repositories_are_left_out() -> None:

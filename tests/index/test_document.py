@@ -25,11 +25,11 @@ def stated(original: int | str | None, moment: datetime | None = None) -> Outcom
 
 
 def test_an_entry_holds_what_ranking_needs() -> None:
-    thread = closed(labels=("bug",), state_reason="completed", comments=(Message("hubot", "NONE", at(1), "Yes"),))
+    thread = closed(labels=("bug",))
     entry = entry_of(thread, Outcome())
     assert (entry.id, entry.kind, entry.title, entry.author) == (7, thread.kind, thread.title, "octocat")
-    assert (entry.state, entry.state_reason, entry.labels, entry.turn_count) == ("closed", "completed", ("bug",), 2)
-    assert (entry.created_at, entry.updated_at, entry.closed_at) == (START, at(9), at(5))
+    assert (entry.state, entry.labels) == ("closed", ("bug",))
+    assert (entry.created_at, entry.updated_at) == (START, at(9))
     assert entry.length == len(thread.title) + len(thread.body)
     assert (entry.duplicate_of, entry.duplicate_at) == (None, None)
 

@@ -7,7 +7,7 @@ import hashlib
 from bot.index.protocol import LAYOUT_VERSION
 from bot.index.whoosh.codec import FIELD_LETTERS, KIND_NUMBERS, NUMBER_COLUMNS, VECTOR_COLUMN
 
-FINGERPRINT = (11, "d9b6a7d22a66401d")
+FINGERPRINT = (12, "d9b6a7d22a66401d")
 """The number of the layout, and the fingerprint of its fields."""
 
 

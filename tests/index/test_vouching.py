@@ -49,7 +49,7 @@ NOBODY_ELSE: dict[str, dict[str, Any]] = {
         "events": (TimelineEvent("closed", at(2)), TimelineEvent("referenced", at(2), "octocat", commit="abc1234"))
     },
     "swept": {"after": 2, "closed_by": "octocat", "state_reason": "not_planned"},
-    "a form": {"labels": ("bug",), "reactions": (("+1", 500),)},
+    "a form": {"labels": ("bug",)},
     "lost accounts": {"author": "ghost", "closed_by": "ghost", "comments": (message("Solved.", 2, "ghost"),)},
 }
 

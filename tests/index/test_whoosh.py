@@ -179,11 +179,9 @@ def test_numbers_and_strings_are_different_ids(tmp_path: Path) -> None:
 def test_entries_survive_the_round_trip_through_the_index(tmp_path: Path) -> None:
     full = entry(
         "ABC-1",
-        closed_at=START + timedelta(days=3, milliseconds=250),
-        state_reason="completed",
         labels=("bug", "日本語"),
-        turn_count=7,
         length=1234,
+        state_changes=(START + timedelta(days=3, milliseconds=250),),
         duplicate_of=5,
     )
     odd = IndexEntry(9, Kind.PAGE, "nul \0 lone \udc80 \u202e", "", "closed", START, START, duplicate_of="Z-1")

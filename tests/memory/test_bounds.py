@@ -199,7 +199,7 @@ def test_shards_that_take_more_than_their_threads_are_refused(stored: StoredMemo
     line = b'{"id":1,"x":"%s"}\n' % (b"a" * 15_000_000)
     stored.put({f"{FIXES.folder}/{number:04d}.jsonl": line for number in range(5)})
     with pytest.raises(MemoryTooLarge, match="too many large files, 64 MB and more"):
-        stored.memory().state.every_fix()
+        stored.memory().state.all_values(FIXES)
 
 
 def test_comments_without_text_count_as_well() -> None:

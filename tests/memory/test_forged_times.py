@@ -17,6 +17,7 @@ from bot.domain.thread import FORGOTTEN, Message, Record, Tombstone
 from bot.domain.thread_json import MAX_AHEAD, MAX_TIME, TimeLimit, stamp
 from bot.memory.memory import Memory
 from bot.memory.records import encode_record, wins
+from bot.memory.shards import FIXES
 from tests.memory.samples import StoredMemory, ask, at, issue, remember
 
 NOW = at(100)
@@ -39,7 +40,6 @@ EVERYTHING = Changes(
     reading=HistoryProgress(at(9), at(4), frozenset({1})),
     notified_until=at(10),
     links=(ClusterLinks(7, at(4), (ClusterLink(1, "error", "E42"),), at(9)),),
-    linked_to=1,
     discussions=DiscussionProgress(at(9), at(5), "", is_done=False),
 )
 
@@ -64,8 +64,8 @@ def open_at(stored: StoredMemory, now: datetime) -> Memory:
 
 def everything_in(memory: Memory) -> list[Any]:
     state = memory.state
-    every = (state.every_record, state.every_thread_posts, state.every_request, state.every_fix)
-    return [state.manifest, state.every_link(), *([*read()] for read in every)]
+    every = (state.every_record, state.every_thread_posts, state.every_request)
+    return [state.manifest, state.every_link(), *state.all_values(FIXES).values(), *([*read()] for read in every)]
 
 
 def test_no_stored_time_may_be_later_than_now(stored: StoredMemory) -> None:

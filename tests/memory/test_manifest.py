@@ -16,7 +16,6 @@ from bot.memory.manifest import (
     FORMAT,
     MAX_PENDING,
     ForeignFormat,
-    LinkProgress,
     Manifest,
     decode_manifest,
     encode_manifest,
@@ -31,7 +30,6 @@ FULL = Manifest(
     "1+x",
     at(5),
     12,
-    3,
     (7, "ABC-1"),
     index={"MAIN_1.seg": "ab", "_MAIN_1.toc": "cd"},
     written=(at(4), at(5)),
@@ -46,13 +44,7 @@ def folder_with(tmp_path: Path, **files: bytes) -> Path:
     return folder
 
 
-LINK_PROGRESS = [LinkProgress(0), LinkProgress(7, (9, "ABC-1")), LinkProgress("ABC-1"), LinkProgress(None, (5,))]
-
-
-@pytest.mark.parametrize(
-    "manifest",
-    [Manifest(), FULL, FULL.with_remembered([(7, at(5))]), *(replace(FULL, links=links) for links in LINK_PROGRESS)],
-)
+@pytest.mark.parametrize("manifest", [Manifest(), FULL, FULL.with_remembered([(7, at(5)), ("ABC-1", at(6))])])
 def test_a_manifest_round_trips_through_its_bytes(manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(manifest)) == manifest
     assert encode_manifest(decode_manifest(encode_manifest(manifest))) == encode_manifest(manifest)
@@ -77,13 +69,12 @@ WRONG_READING = ({"began": "soon"}, {"began": None}, {"seen": "!"}, {"upto": 5})
 WRONG_DISCUSSIONS = ({"began": "soon"}, {"after": "x" * 201}, {"upto": 5})
 MALFORMED: dict[str, list[object]] = {
     "written": [5, "x", {}, ["x", None, 5, [], "9999-99-99T00:00:00Z"]],
-    "reading": [0, "x", [], {}, {"began": AT}, *({"began": AT, "seen": "AA=="} | wrong for wrong in WRONG_READING)],
+    "reading": [0, "x", [], {}, *({"began": AT, "seen": "AA=="} | wrong for wrong in WRONG_READING)],
     "discussions": [
         *(0, "x", [], {}),
         *({"began": AT, "after": "", "is_done": True} | wrong for wrong in WRONG_DISCUSSIONS),
     ],
     "remembered": [5, "x", {}, [5, [7], [7, "soon"]]],
-    "links": [5, "all", [], {}, *({"down_to": key} for key in (-1, True, [])), {"down_to": 3, "behind": [None]}],
 }
 """A field that is read as nothing, so that this is read or compared again, instead of costing the whole manifest."""
 
@@ -122,7 +113,7 @@ def test_comments_are_counted_up_to_the_highest_daily_limit() -> None:
 
 WRONG: dict[str, list[object]] = {
     "threads": [-1, 1e999, 10**30, "5"],
-    "tombstones": [None],
+    "layout": [None],
     "cursor": ["then", 5],
     "pending": [5, [0], [None]],
     "index": [[], 5],
@@ -286,18 +277,3 @@ def test_discussion_progress_does_not_count_if_the_branch_was_set_back() -> None
 def test_too_large_numbers_are_dropped_from_history_progress() -> None:
     reading = HistoryProgress(at(0), None, frozenset({1, TRACKED_NUMBER_LIMIT, 10**15}))
     assert decode_manifest(encode_manifest(Manifest(reading=reading))).reading == replace(reading, seen=frozenset({1}))
-
-
-def test_only_changes_of_compared_threads_are_noted() -> None:
-    progress = LinkProgress(50).with_changed([49, 50, 51, "ABC-1", 51])
-    assert progress == LinkProgress(50, (50, 51, "ABC-1"))
-    assert progress.with_compared({51}, 20) == LinkProgress(20, (50, "ABC-1"))
-    assert progress.with_compared({50, 51, "ABC-1"}, 90) == LinkProgress(50)
-    assert LinkProgress().with_changed([1]) == LinkProgress()
-
-
-def test_link_progress_counts_only_if_no_other_run_changed_it() -> None:
-    known, further = Manifest(links=LinkProgress(50)), Manifest(links=LinkProgress(20))
-    assert known.valid_link_progress(10, known) == 10
-    assert further.valid_link_progress(10, known) is None
-    assert Manifest().valid_link_progress(10, Manifest()) is None

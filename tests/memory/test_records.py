@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.card import id_order
 from bot.domain.thread import Record, Tombstone
 from bot.files import is_safe_path
 from bot.memory.paths import folder_of, record_path
@@ -16,7 +17,6 @@ from bot.memory.records import (
     CorruptRecord,
     decode_record,
     encode_record,
-    sort_key,
     sorted_record_paths,
     wins,
 )
@@ -62,7 +62,7 @@ def test_paths_sort_like_their_thread_ids() -> None:
     keys = [1, 2, 10, 99, 100, 101, 999, 1000, 12_345, 1_234_567, "ABC-1", "ABC-10", "abc", "b"]
     paths = [record_path(key) for key in keys]
     assert sorted_record_paths(reversed(paths)) == paths
-    assert sorted(keys, key=sort_key) == keys
+    assert sorted(keys, key=id_order) == keys
 
 
 def test_files_that_are_not_records_are_skipped() -> None:
@@ -99,7 +99,7 @@ def test_a_record_is_readable_in_a_diff() -> None:
         b'{"a":' * 100_000, b'{"id": 7, "tombstone": []}', b'{"id": 7, "tombstone": {"at": "2020-01-01"}}',
         b'{"id": 7, "tombstone": {"at": 5, "reason": "x"}}', b'{"id": 1e999, "title": "", "created_at": "2020-01-01"}',
         b'{"id": 7, "title": {}, "created_at": "2020-01-01"}', b'{"id": 7, "created_at": "0001-01-01T00:00:00+14:00"}',
-        b'{"id": 7, "created_at": "2020-01-01", "reactions": {"+1": 1e999}, "comments": 5}',
+        b'{"id": 7, "created_at": "2020-01-01", "comments": 5}',
     ],
 )  # fmt: skip
 def test_bytes_that_are_not_a_record_raise_a_one_line_error(data: bytes) -> None:

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.domain.bounds import MAX_NAME
 from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.post import Post, PostKey, Vote
 from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
 from bot.memory.branch_store import MAX_GROWTH
-from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE_CHARS, Manifest, decode_manifest, encode_manifest
+from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
 from bot.memory.merge import later_fix, merge_requests, recent
 from tests.examples import examples
@@ -259,7 +260,7 @@ MANIFEST = Manifest(analyser="1+x", cursor=at(5), threads=2, index={"MAIN_1.seg"
         ({"pages": 5}, {}),
         ({"pages": ["docs"]}, {}),
         ({"pages": {"docs": 5, "wiki": None, "": "x"}}, {"docs": "5"}),
-        ({"pages": {"docs": "x" * 65_536}}, {"docs": "x" * MAX_STATE_CHARS}),
+        ({"pages": {"docs": "x" * 65_536}}, {"docs": "x" * MAX_NAME}),
         ({"recent": "abc"}, {}),
         ({"recent": [None, 5, {}, {"id": 7}, {"id": 7, "comment_id": 5}] * 9_000}, {}),
     ],
@@ -334,20 +335,13 @@ def test_all_comments_and_requests_can_be_listed(stored: StoredMemory) -> None:
 def test_the_ids_of_living_pages_are_listed(stored: StoredMemory) -> None:
     keys = [f"docs/page {number}.md#part" for number in range(40)]
     remember(stored.memory(), *map(page, keys), issue("ABC-1"), issue(7), issue("LOG-1", kind=Kind.SESSION))
-    assert stored.memory().state.page_ids() == sorted(keys)
+    assert sorted(stored.memory().page_ids()) == sorted(keys)
     remember(stored.memory(), *(Tombstone(key, at(1)) for key in keys[:30]))
     memory = stored.memory()
-    assert memory.state.page_ids() == sorted(keys[30:])
+    assert sorted(memory.page_ids()) == sorted(keys[30:])
     memory.stage(Changes(records=(Tombstone(keys[39], at(1)), page("new"), page(keys[0], revision=2))))
-    assert memory.state.page_ids() == sorted([*keys[30:39], "new", keys[0]])
+    assert sorted(memory.page_ids()) == sorted([*keys[30:39], "new", keys[0]])
     assert memory.notes == []
-
-
-@pytest.mark.parametrize("data", [None, b"", b"{\n", b'{"id": "docs/a.md", "kind": "issue"}\n<<<<'])
-def test_pages_are_listed_from_their_records_if_digests_are_damaged(stored: StoredMemory, data: bytes | None) -> None:
-    remember(stored.memory(), page("docs/a.md"), page("docs/b.md"), issue("ABC-1"))
-    stored.put(dict.fromkeys(stored.files("digests"), data))
-    assert stored.memory().state.page_ids() == ["docs/a.md", "docs/b.md"]
 
 
 # -- promises --------------------------------------------------------------------------------------------------------

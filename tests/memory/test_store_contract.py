@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot.errors import StoreError, TipMoved
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
-from bot.memory.store import EditedSnapshot, Store
+from bot.memory.store import Store
 from tests.examples import examples
 from tests.memory.remotes import HostedRepository, bare_repository
 
@@ -76,10 +76,8 @@ def test_sizes_and_twins_are_known_without_reading(open_store: OpenStore) -> Non
     writer.write(writer.open(), {"a": b"same", "b": b"same", "c": b"other", "d": b""}, "first")
     snapshot = reader.open()
     assert snapshot.sizes(["a", "c", "d", "absent"]) == {"a": 4, "c": 5, "d": 0}
-    edited = EditedSnapshot(snapshot, {"a": None, "c": b"changed"})
-    assert edited.sizes(["a", "b", "c"]) == {"b": 4, "c": 7}
     assert snapshot.twins(["a", "b", "c"]) in (frozenset({"a", "b"}), frozenset()), "a folder would have to read them"
-    assert snapshot.twins(["a", "c"]) == edited.twins(["a", "b", "c"]) == frozenset()
+    assert snapshot.twins(["a", "c"]) == frozenset()
 
 
 def test_a_snapshot_never_sees_later_writes(open_store: OpenStore) -> None:

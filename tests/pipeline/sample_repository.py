@@ -15,6 +15,8 @@ from bot.comment.render import Renderer
 from bot.domain.changes import Request
 from bot.domain.thread import RepositoryAddress
 from bot.github.client import GitHubClient
+from bot.github.discussion_comments import DiscussionComments
+from bot.github.discussions import DiscussionReader
 from bot.github.events import Event
 from bot.github.fixes import FixFinder
 from bot.github.history import GraphQLHistory
@@ -41,15 +43,18 @@ def tools_for(github: FakeGitHub, memory: Memory, **choices: object) -> Tools:
     """What a run on this fake GitHub uses, at its time and with the settings as shipped; ``choices`` replace parts."""
     repo, own = github.repo.full_name, OwnCommentRule(BOT, marker())
     forge = GitHubClient(github.url, github.token, repo, write_gap=0)
+    history = GraphQLHistory(repo, own, forge)
     tools = Tools(
         memory=memory,
         forge=forge,
-        history=GraphQLHistory(repo, own, forge),
+        history=history,
         own=own,
         settings=Settings(),
         renderer=Renderer(links=CommentLinks(repo=repo)),
         address=RepositoryAddress(repo),
         fixes=FixFinder(forge, repo),
+        discussions=DiscussionReader(history, own),
+        discussion_comments=DiscussionComments(forge, repo),
         pages=(),
         started=datetime.fromisoformat(github.clock.now),
         clock=Clock(lambda: 0.0, lambda _: None, lambda _: None),

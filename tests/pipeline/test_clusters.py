@@ -16,7 +16,6 @@ from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.thread import FORGOTTEN, Kind, Thread, Tombstone
 from bot.github.events import Event
 from bot.memory.folder_store import FolderStore
-from bot.memory.manifest import MAX_UNLINKED, LinkProgress
 from bot.memory.memory import Memory
 from bot.memory.paths import record_path
 from bot.pipeline.clusters import BATCH_SIZE, link_threads
@@ -57,7 +56,7 @@ def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
     assert [one.id for one in clusters_of(memory)[0].members] == [1, 2]
     assert compare_threads(memory) == 0
     store_records(memory, thread(4), replace(thread(5), kind=Kind.PULL), replace(thread(6), kind=Kind.DISCUSSION))
-    assert memory.state.manifest.links == LinkProgress(0, (4,))
+    assert list(memory.uncompared()) == [4]
     word = message("Duplicate of #1", 20, "hubot", "MEMBER")
     store_records(memory, replace(thread(3), comments=(word,), updated_at=at(20)))
     assert compare_threads(memory) == 2
@@ -81,21 +80,15 @@ def test_a_run_out_of_time_leaves_the_older_threads_to_the_next(tmp_path: Path, 
         == count
     )
     memory.commit("Compare")
-    assert memory.open().state.manifest.links == LinkProgress(2 * BATCH_SIZE + 51 - count)
+    assert list(memory.open().uncompared()) == [*range(2 * BATCH_SIZE + 50 - count, 0, -1)]
     assert compare_threads(memory) == 2 * BATCH_SIZE + 50 - count
-    assert memory.open().state.manifest.links == LinkProgress(0)
+    assert memory.open().uncompared() == {}
 
 
 def test_nothing_is_compared_while_the_history_is_being_read(tmp_path: Path) -> None:
     memory = memory_in(tmp_path)
     memory.stage(Changes(records=(thread(1),), reading=HistoryProgress(at(1))))
     assert compare_threads(memory) == 0
-
-
-def test_too_many_changes_to_note_make_all_threads_be_compared_again() -> None:
-    progress = LinkProgress(0).with_changed(range(1, MAX_UNLINKED + 1))
-    assert len(progress.behind) == MAX_UNLINKED
-    assert progress.with_changed([MAX_UNLINKED + 1]) == LinkProgress()
 
 
 def test_links_of_the_later_state_of_a_thread_win_between_two_writers(tmp_path: Path) -> None:
@@ -106,11 +99,10 @@ def test_links_of_the_later_state_of_a_thread_win_between_two_writers(tmp_path: 
     link_threads(ours, at(40), lambda: 0.0, NO_LIMIT)
     word = message("Duplicate of #1", 20, "hubot", "MEMBER")
     store_records(theirs, replace(thread(2), comments=(word,), updated_at=at(20)))
-    old = ClusterLinks(2, thread(2).revised_at, (ClusterLink(3, "alike"),))
-    ours.stage(Changes(links=(old,), linked_to=0))
+    old = ClusterLinks(2, thread(2).revised_at, (ClusterLink(3, "alike"),), at(41))
+    ours.stage(Changes(links=(old,)))
     ours.commit("Compare")
-    assert 2 not in ours.cluster_links()  # links found for an older state do not count …
-    assert ours.state.manifest.links == LinkProgress(0, (2,))  # … and the thread is still to be compared
+    assert list(ours.uncompared()) == [2]  # the links of an older state stay no longer than until the next comparison
     compare_threads(ours)
     assert ours.open().cluster_links()[2].links == (ClusterLink(1, "said"),)
 
@@ -147,9 +139,9 @@ def test_a_damaged_record_is_skipped_and_does_not_stay_pending_forever(tmp_path:
     memory.close()
     damage(tmp_path / "store", 2)
     memory = memory_in(tmp_path)
-    assert memory.state.manifest.links == LinkProgress(0, (2,))
+    assert list(memory.uncompared()) == [2]
     assert compare_threads(memory) == 1
-    assert list(memory.open().state.uncompared()) == []
+    assert memory.open().uncompared() == {}
 
 
 def test_a_rebuild_compares_all_threads_again(tmp_path: Path) -> None:
@@ -160,7 +152,7 @@ def test_a_rebuild_compares_all_threads_again(tmp_path: Path) -> None:
     memory.stage(Changes(links=(wrong,)))
     memory.commit("Damage")
     assert clusters_of(memory) == ()
-    memory.stage(Changes(relink=True))
+    memory.stage(Changes(read_whole=at(42)))
     assert compare_threads(memory, day=42) == 2
     assert len(clusters_of(memory.open())) == 1
 

@@ -8,10 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.domain.changes import Changes, DiscussionProgress
-from bot.github.discussions import DiscussionReader
 from bot.github.errors import Unauthorised
 from bot.github.events import Event
-from bot.github.history import GraphQLHistory
 from bot.pipeline.discussions import read_discussions
 from tests.pipeline.sample_repository import SampleRepository
 
@@ -45,8 +43,7 @@ def test_a_failure_to_read_discussions_is_reported_if_there_are_any(
     run = sample.tools(memory)
     assert run.now
     sample.github.mark()
-    assert isinstance(run.history, GraphQLHistory)
-    read_discussions(event, replace(run, discussions=DiscussionReader(run.history, run.own)))
+    read_discussions(event, run)
     memory.close()
     assert [request.path for request in sample.github.recent] == ["/graphql"] * is_read
     assert any("discussions could be read" in note for note in sample.notes) is is_reported
@@ -59,7 +56,6 @@ def test_discussions_are_not_read_once_github_refuses_everything(sample: SampleR
     with pytest.raises(Unauthorised):
         run.forge.issue(3)
     sample.github.mark()
-    assert isinstance(run.history, GraphQLHistory)
-    read_discussions(ON, replace(run, discussions=DiscussionReader(run.history, run.own)))
+    read_discussions(ON, run)
     memory.close()
     assert sample.github.recent == []

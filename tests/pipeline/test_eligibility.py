@@ -11,9 +11,13 @@ from bot.domain.post import Post
 from bot.domain.thread import Kind, Message, RepositoryAddress, Thread
 from bot.github.events import Event
 from bot.github.updates import Updates
-from bot.pipeline.eligibility import due_threads, question_hash, reason_to_pass
+from bot.pipeline import eligibility
+from bot.pipeline.comments import threads_to_answer
+from bot.pipeline.eligibility import question_hash, reason_to_pass
+from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.tools import Facts
 from bot.settings.schema import IgnoreSettings, Settings
+from tests.pipeline.sample_repository import SampleRepository
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 ADDRESS = RepositoryAddress("octo-org/hello-world")
@@ -34,7 +38,7 @@ def answer_record(thread: Thread, state: str = "said", hours: int = 0) -> Post:
 def is_due(thread: Thread, event: Event, before: Post | None = None, within: int = 24) -> bool:
     answers = {before.id: before} if before else {}
     run_state = Facts(event, Updates(), NOW, ADDRESS, answers, max_age=timedelta(hours=within))
-    return due_threads([thread], run_state) == [thread]
+    return eligibility.is_due(thread, run_state)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +129,15 @@ def test_the_maximum_age_of_an_issue_can_be_set() -> None:
     assert is_due(OLD, SCHEDULE, within=24 * 31)
 
 
-def test_the_oldest_comes_first() -> None:
-    threads = [replace(FRESH, id=number, created_at=NOW - timedelta(minutes=number)) for number in (3, 9, 5)]
-    assert [thread.id for thread in due_threads(threads, Facts(SCHEDULE, Updates(), NOW, ADDRESS))] == [9, 5, 3]
+def test_the_issue_of_the_event_comes_first_then_the_oldest(sample: SampleRepository) -> None:
+    first, second, third = (sample.github.open_issue("monalisa", f"Ink {turn}", "Dry.") for turn in range(3))
+    memory = sample.memory()
+    run = sample.tools(memory)
+    facts = fetch_changes(Event("issues", "opened", second), run)
+    memory.stage(facts.changes)
+    threads = [thread.id for thread in threads_to_answer(facts, run)]
+    assert [number for number in threads if number in (first, second, third)] == [second, first, third]
+    memory.close()
 
 
 def test_a_question_consists_of_its_text_and_its_references() -> None:

@@ -101,7 +101,7 @@ class RepositoryWithSearch:
         memory = self.sample.memory()
         search = self.others if searches else None
         run = replace(self.sample.tools(memory), on_stage=watch, organisation=search, checks_others=checks_others)
-        run = replace(run, is_dry=is_dry)
+        memory.is_dry = is_dry
         try:
             return handle_event(event, run).results
         finally:

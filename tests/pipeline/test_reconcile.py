@@ -335,5 +335,6 @@ def test_a_run_that_may_not_post_leaves_every_post_to_a_later_one(issue: Planned
 def test_a_dry_run_takes_nothing_out_either(issue: PlannedIssue) -> None:
     false = replace(issue.plan(None, TEXT), **FALSE)
     for is_dry, action in ((True, "silent"), (False, "withdrawn")):
-        assert reconcile(false, replace(issue.tools, is_dry=is_dry)).action == action
+        issue.tools.memory.is_dry = is_dry
+        assert reconcile(false, issue.tools).action == action
         assert (issue.texts == [TEXT]) is is_dry

@@ -168,13 +168,10 @@ def test_a_sentence_without_spaces_gives_its_words() -> None:
     assert max(map(len, words[1:])) == 2
 
 
-def test_files_errors_versions_and_references_of_all_messages_are_kept() -> None:
-    result = digest(
-        thread("On 2.2.4: `error: no session` in auth/cookie.py:3", message("See store/session.py and #12, v2.3.0"))
-    )
+def test_files_errors_and_references_of_all_messages_are_kept() -> None:
+    result = digest(thread("`error: no session` in auth/cookie.py:3", message("See store/session.py and #12")))
     assert result.files == ("auth/cookie.py", "store/session.py")
-    assert result.errors == ("On 2.2.4: `error: no session` in auth/cookie.py:3",)
-    assert result.versions == ("2.2.4", "2.3.0")
+    assert result.errors == ("`error: no session` in auth/cookie.py:3",)
     assert result.references == (Reference(12),)
 
 

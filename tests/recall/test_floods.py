@@ -42,9 +42,7 @@ def _account_fields(account: str) -> dict[str, str]:
 
 
 STUFFED = flood(title=" ".join(WORDS[:6]), body=" ".join(WORDS * 4))
-BOOSTED = flood(
-    comments=tuple(message("Solved, works for me!", 150 + n, "mona") for n in range(9)), reactions=(("+1", 99),)
-)
+BOOSTED = flood(comments=tuple(message("Solved, works for me!", 150 + n, "mona") for n in range(9)))
 FOLDED = flood(comments=(message(f"Duplicate of #{FIRST}.", 150, "mona"),))
 FOLDED_AWAY = flood(comments=(message("Duplicate of #101.", 150, "mona"),))
 OPEN = [thread(FIRST + n, TITLE, BODY, author="mona", days=150) for n in range(30)]

@@ -77,7 +77,7 @@ class Project:
         """Read what is new, as a run does, and commit it to the memory."""
         sources = page_sources(self.page_settings, REPO, self.releases, self.open)
         states = self.memory.state.manifest.pages if stored_states is None else stored_states
-        changes = refresh_pages(sources, self.memory.state, states, self.now, self.notes.append)
+        changes = refresh_pages(sources, self.memory, states, self.now, self.notes.append)
         self.memory.stage(changes)
         self.memory.commit("Remember pages")
         self.memory.open()
@@ -94,7 +94,7 @@ class Project:
 
     @property
     def ids(self) -> list[ThreadId]:
-        return list(self.memory.state.page_ids())
+        return sorted(self.memory.page_ids(), key=str)
 
     def change_settings(self, **settings: Any) -> None:
         self.page_settings = replace(self.page_settings, **settings)

@@ -64,9 +64,7 @@ def gather(options: DoctorOptions, now: datetime) -> SetupFacts:
     """Gather everything; errors become part of the result. UserError only for invalid arguments."""
     if options.target.store:
         setup = _read_local_setup(options.config) if options.config else None
-        return SetupFacts(
-            options.target, now, setup, memory=_inspect_store(FolderStore(_store_folder(options), leaves_traces=False))
-        )
+        return SetupFacts(options.target, now, setup, memory=_inspect_store(FolderStore(_store_folder(options))))
     setup = _read_setup(options)
     target = _target_of(options, setup)
     tip = setup.fault if isinstance(setup.fault, _ACCESS_ERRORS) else _read_tip(options.remote, target.branch)

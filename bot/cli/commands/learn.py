@@ -66,7 +66,7 @@ def learn_and_commit(memory: Memory, repo: str | None, seconds: float) -> Backte
 
 
 def _compare(memory: Memory, seconds: float) -> None:
-    with progress("Comparing threads", sum(1 for _ in memory.state.uncompared())) as tick:
+    with progress("Comparing threads", len(memory.uncompared())) as tick:
         link_threads(memory, datetime.now(UTC), time.monotonic, seconds, tick)
 
 

@@ -294,7 +294,7 @@ def _replay(
     site: RepositorySite, store: Path, settings: Settings, last: int, glimpse: RepositoryPreview | None
 ) -> tuple[Backtest, datetime | None]:
     """Replay the newest issues with a model of the history. Also returns when that history was read."""
-    with closing(Memory(FolderStore(store, leaves_traces=False), repo=glimpse.name if glimpse else None)) as memory:
+    with closing(Memory(FolderStore(store), repo=glimpse.name if glimpse else None)) as memory:
         memory.hidden = settings.ignore.hidden
         if not memory.state.manifest.threads:
             raise UserError(f"nothing of {site.repository} has been read yet: leave out --offline")

@@ -298,10 +298,7 @@ _FIELD_TYPES: dict[str, set[type]] = {
     "state": _TEXT_TYPES,
     "created_at": _TIME_TYPES,
     "updated_at": _TIME_TYPES,
-    "closed_at": {*_TIME_TYPES, type(None)},
-    "state_reason": {str, type(None)},
     "labels": {list},
-    "turn_count": {int},
     "length": {int},
     "duplicate_of": {int, str, type(None)},
     "duplicate_at": {*_TIME_TYPES, type(None)},
@@ -337,13 +334,13 @@ def _is_fit(types: tuple[type, ...]) -> bool:
 
 
 def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> IndexEntry:
-    updated_at, closed_at, state_reason, labels, turn_count, length, *more = rest
+    updated_at, labels, length, *more = rest
     duplicate_of, duplicate_at, state_changes, unvouched_until, role = more
     if (labels and not {*map(type, labels)} <= _TEXT_TYPES) or (
         state_changes and not {*map(type, state_changes)} <= _TIME_TYPES
     ):
         raise ValueError("an entry is damaged")
-    if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
+    if not 0 <= length < _MAX_COUNT:
         raise ValueError("an entry is damaged")
     return IndexEntry(
         id,
@@ -353,10 +350,7 @@ def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created
         state,
         _moment(created_at),
         _moment(updated_at),
-        None if closed_at is None else _moment(closed_at),
-        state_reason,
         tuple(labels),
-        turn_count,
         length,
         duplicate_of,
         None if duplicate_at is None else _moment(duplicate_at),

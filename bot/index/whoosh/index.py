@@ -119,9 +119,13 @@ class WhooshIndex:
                     writer.add(document)
             self._open()
 
+    def of_kind(self, kind: Kind) -> list[IndexEntry]:
+        with _damage_is_corruption():
+            return [reader.entry(document) for reader in self._readers for document in reader.of_kind(kind)]
+
     def count(self, kind: Kind) -> int:
         with _damage_is_corruption():
-            return sum(reader.count_of(kind) for reader in self._readers)
+            return sum(len(reader.of_kind(kind)) for reader in self._readers)
 
     def close(self) -> None:
         # The files are closed along with their readers.

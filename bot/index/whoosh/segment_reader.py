@@ -111,8 +111,10 @@ class SegmentReader:
             return [b""] * len(documents)
         return [row.tobytes() if row.any() else b"" for row in self._matrix[documents]]
 
-    def count_of(self, kind: Kind) -> int:
-        return int((self.numbers("kind")[~self.hidden] == KIND_NUMBERS[kind]).sum())
+    def of_kind(self, kind: Kind) -> list[int]:
+        """The documents of this kind that were not deleted."""
+        found: list[int] = np.flatnonzero((self.numbers("kind") == KIND_NUMBERS[kind]) & ~self.hidden).tolist()
+        return found
 
     @cached_property
     def is_chronological(self) -> bool:

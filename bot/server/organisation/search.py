@@ -40,7 +40,7 @@ request. Raises Gone if the repository is out of sight, else ForgeError."""
 
 @dataclass(frozen=True, slots=True)
 class CheckedSearch:
-    """The `bot.pipeline.organisation.OrganisationSearch` of one run in ``repository``, which has these ``settings``.
+    """The `bot.pipeline.tools.OrganisationSearch` of one run in ``repository``, which has these ``settings``.
 
     The database says what may be searched; GitHub, asked for each answer, what may be shown.
     """
