@@ -10,7 +10,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, fields, replace
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
@@ -40,8 +40,8 @@ MIN_SECRET_CHARS = {"webhook_secret": 16, "webhook_secret_old": 16, "status_pass
 """Minimum lengths of the secrets that the operator chooses."""
 
 MIN_PASSWORD_BITS = 48
-"""Bits of the passwords of the status page. A stranger may guess as fast as the server answers (see
-`pages.access.PasswordLimiter`): at 5,000 guesses a second, half of all such passwords take 900 years."""
+"""Bits of the passwords of the status page. A stranger may guess as fast as the server answers: at 5,000 guesses a
+second, half of all such passwords take 900 years."""
 
 MAX_SECRET_CHARS = 16_384
 """Most characters of a secret; of its file, bytes count."""
@@ -82,13 +82,18 @@ class ServerOptions:
         form=r"(?:(?:s3|gs|az)://[^\s/@?#]{1,200}(?:/[^\s?#]{0,500})?|(?![^/]{0,20}://)[^\x00-\x1f]{1,1000})",
         wording="a folder, or an address such as s3://bucket/precedent",
     )
-    host: str = setting("127.0.0.1", "The address to listen on.", form=r"[0-9A-Za-z.:_-]{1,253}", wording="an address")
+    host: str = setting(
+        "127.0.0.1",
+        "The address to listen on; any but this one needs trusted proxies.",
+        form=r"[0-9A-Za-z.:_-]{1,253}",
+        wording="an address",
+    )
     port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
     workers: int = setting(1, "Worker processes to start; 0: receive only.", low=0, high=64)
     jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
     trusted_proxies: tuple[str, ...] = setting(
         (),
-        "Addresses or networks of proxies whose X-Forwarded-For names the client.",
+        "Addresses or networks of the proxies in front, whose X-Forwarded-For names the client.",
         form=r"[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?",
         wording="addresses or networks such as 10.0.0.0/8",
     )
@@ -127,10 +132,6 @@ class ServerOptions:
     @property
     def scope(self) -> RepositoryScope:
         return RepositoryScope(self.include, self.exclude, self.observe)
-
-    @property
-    def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        return tuple(map(ip_network, self.trusted_proxies))
 
     @property
     def hidden(self) -> tuple[str, ...]:

@@ -38,7 +38,6 @@ from bot.server.options import (
 )
 from bot.server.organisation.guard import INDEX_UP
 from bot.server.pages import health
-from bot.server.receive.connections import open_listener, serve_http
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.secret_files import SecretFiles
@@ -47,7 +46,7 @@ from bot.server.startup_check import OutsideChecks, StartupProblem, examine, rai
 from bot.server.storage.database import Database, DatabaseClock
 from bot.server.storage.heartbeats import APP_HEARTBEAT
 from bot.server.storage.inbox import Inbox
-from bot.server.web import WebContext, create_app
+from bot.server.web import WebContext, create_app, open_listener, serve_http
 from bot.server.work.resync import Resync
 from bot.server.work.worker import Task, Worker, WorkerExit
 
@@ -255,7 +254,7 @@ def _serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child])
         with _keep_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
-            serve_http(create_app(door), options.host, options.port, stop.is_set, proxies=options.proxies)
+            serve_http(create_app(door), open_listener(options.host, options.port), stop, options.trusted_proxies)
             log.info("stopped", extra={"all_stored": writer.stop(STORE_SECONDS)})
             stop_tracing()
 

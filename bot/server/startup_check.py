@@ -17,7 +17,7 @@ from typing import Literal
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.app import EVENTS, PERMISSION_LEVELS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
-from bot.server.options import Misconfigured, ServerOptions, stored_password
+from bot.server.options import LOCAL_HOSTS, Misconfigured, ServerOptions, stored_password, variable
 from bot.server.pages.health import MAX_CLOCK_SKEW_SECONDS
 from bot.server.spans import is_tracing_wanted, tracing_problem
 from bot.server.storage.branches import MIN_FREE_BYTES
@@ -69,7 +69,7 @@ def examine(options: ServerOptions, outside: OutsideChecks) -> list[StartupProbl
         results.append(check_text_model(Path(Settings().similar.model)))
     if outside.bind is not None:
         results += [
-            _run_check("port", outside.bind, f"{options.host}:{options.port} is free"),
+            _check_port(options, outside.bind),
             *_check_status_page(options),
         ]
     if outside.ask_index is not None:
@@ -99,6 +99,14 @@ def _run_check(name: str, check: Callable[[], object], message: str) -> StartupP
 def _may_pass(error: UserError) -> bool:
     """Whether the error may pass: a port is in use until the previous server has ended."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
+
+
+def _check_port(options: ServerOptions, bind: Callable[[], object]) -> StartupProblem:
+    """Check the port, and that a proxy is in front: slow and greedy clients are its affair."""
+    if options.host in LOCAL_HOSTS or options.trusted_proxies:
+        return _run_check("port", bind, f"{options.host}:{options.port} is free")
+    line = f"{options.host} may be reached without a proxy: listen on 127.0.0.1, or name the HTTPS proxies in front in"
+    return StartupProblem("port", "wrong", f"{line} {variable('trusted_proxies')}")
 
 
 def _check_git() -> StartupProblem:

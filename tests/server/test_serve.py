@@ -84,6 +84,20 @@ def outside(
 # -- the command ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("host", "proxies", "starts"),
+    [("::1", (), True), ("0.0.0.0", (), False), ("::", (), False), ("0.0.0.0", ("10.0.0.0/8",), True)],
+)
+def test_a_server_that_may_be_reached_without_a_proxy_does_not_start(
+    tmp_path: Path, host: str, proxies: tuple[str, ...], starts: bool
+) -> None:
+    found = findings(tmp_path, outside(), host=host, trusted_proxies=proxies)
+    line = f"{host} may be reached without a proxy: listen on 127.0.0.1, or name the HTTPS proxies in front in"
+    assert found.get("port") == (
+        None if starts else StartupProblem("port", "wrong", f"{line} PRECEDENT_TRUSTED_PROXIES")
+    )
+
+
 @pytest.mark.slow
 def test_a_check_without_problems_succeeds(stage: ServerStage) -> None:
     result = stage.run("serve", "--check")
