@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
+from bot.domain.bounds import MaxItems, Name, Title
 from bot.domain.post import OrganisationKey
 from bot.domain.thread import Kind, Outcome, ThreadId
+
+Signals = Annotated[tuple[str, ...], MaxItems(200)]
 
 
 class Visibility(StrEnum):
@@ -31,17 +35,17 @@ class OrganisationThread:
     repository: int
     id: ThreadId
     revision: int
-    name: str
+    name: Name
     kind: Kind
-    title: str
-    author: str
+    title: Title
+    author: Name
     created_at: datetime
     closed_at: datetime | None = None
-    state_reason: str = ""
+    state_reason: Name = ""
     terms: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    errors: Signals = ()
+    files: Signals = ()
+    names: Signals = ()
     outcome: Outcome = field(default_factory=Outcome)
     url: str = ""
     is_gone: bool = False

@@ -6,7 +6,9 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from functools import cache, partial
+from enum import Enum
+from functools import cache, partial, reduce
+from operator import or_
 from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from bot.domain.bounds import MaxChars, MaxItems, OneOf, OneWord, Pattern
@@ -95,7 +97,7 @@ def _reader(hint: Any) -> Read:
     if hint == ThreadId:
         return parse_key
     if origin in (Union, types.UnionType):
-        (kind,) = (argument for argument in arguments if argument is not type(None))
+        kind = reduce(or_, (argument for argument in arguments if argument is not type(None)))
         return parse_number if kind is int else _or_none(_reader(kind))
     if origin is tuple and arguments[-1] is Ellipsis:
         return _list_reader(_reader(arguments[0]))
@@ -103,6 +105,8 @@ def _reader(hint: Any) -> Read:
         return _row_reader(arguments, lambda *items: items)
     if is_dataclass(hint):
         return partial(decode, cast("Any", hint))
+    if issubclass(hint, Enum):
+        return cast("Read", hint)
     if issubclass(hint, tuple):
         return _row_reader(get_type_hints(hint, include_extras=True).values(), hint)
     return _PLAIN_READERS[hint]
