@@ -214,11 +214,8 @@ class Database:
 
     def _has_tables(self, transaction: Transaction) -> bool:
         """Whether the tables are there. Raises UserError if they have another version."""
-        sql = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
-        sql = sql if self.is_postgres else "select name from sqlite_master where name in :names and :ours <> ''"
-        tables = {
-            row["name"] for row in transaction.rows(sql, ours=POSTGRES_SCHEMA, names=["deliveries", "heartbeats"])
-        }
+        known = sa.inspect(transaction.connection).get_table_names(POSTGRES_SCHEMA if self.is_postgres else None)
+        tables = {"deliveries", "heartbeats"}.intersection(known)
         if not tables:
             return False
         sql = "select said_at from heartbeats where name = :name"

@@ -39,8 +39,9 @@ SLOW_RUN = 90_000
 
 CHANNEL = "precedent_queue"
 
-HISTORY_PENDING, HISTORY_INTERRUPTED = 1, 2
-"""In the column ``history``, else 0: the next run reads a history, or continues one whose worker vanished."""
+NO_HISTORY, HISTORY_PENDING, HISTORY_INTERRUPTED = -1, 1, 2
+"""In the column ``history``, else 0: the next run reads a history, or continues one whose worker vanished. A claim with
+the first takes none of them."""
 
 log = logging.getLogger(__name__)
 
@@ -63,12 +64,12 @@ select (select 1 from queue where ready = 1 and history = 0 limit 1) as short,
  (select 1 from queue where ready = 0 and due <= :now{may_take} limit 1) as due,
  (select count(*) from (select 1 from queue where history = 1 and lease <> '' limit :most) as leased) as leased
 """
+_SELECT_DUE = "select key, owner from queue where ready = 0 and due <= :now{may_take} order by due limit :many{skip}"
 _PROMOTE = """
 update queue set ready = 1, owner = '', lease = '',
- history = case when history = 1 and lease <> '' then 2 else history end where key {among}
- (select key from queue where ready = 0 and due <= :now{may_take} order by due limit :many{skip}){end} returning key
+ history = case when history = 1 and lease <> '' then 2 else history end
+ where key in :keys and ready = 0 and due <= :now{may_take} returning key
 """
-_RAN_OUT = "select key, owner from queue where owner <> '' and lease <> '' and ready = 0 and due <= :now{may_take}"
 _CLAIM = """
 update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
  history = case when history = 2 then 1 else history end where key = ({first})
@@ -84,8 +85,7 @@ _RELEASE = """
 update queue set ready = 1, owner = '', lease = '', history = case when history = 1 then 2 else history end
  where owner = :owner and owner <> ''
 """
-_SELECT_SHORT = "select key from queue where ready = 1 and history = 0{may_claim} order by {order} limit 1{skip}"
-_SELECT_ANY = """
+_SELECT_FIRST = """
 select key from
  (select * from
    (select key, priority, since from queue where ready = 1 and history = 0{may_claim}
@@ -131,11 +131,6 @@ class WorkQueue:
         self.now = now
         self.histories = histories
         self._skip = " for update skip locked" if database.is_postgres else ""
-        # PostgreSQL would read the whole table for "in", as it does not know how few rows there will be.
-        among, end = ("= any(array", ")") if database.is_postgres else ("in", "")
-        self._waiting = _WAITING.format(may_take=_MAY_TAKE)
-        self._ran_out = _RAN_OUT.format(may_take=_MAY_TAKE)
-        self._promote = _PROMOTE.format(among=among, end=end, skip=self._skip, may_take=_MAY_TAKE)
         self._claims = 0
         self._claims_lock = threading.Lock()
 
@@ -181,10 +176,10 @@ class WorkQueue:
             if ready["due"]:
                 self._promote_due(transaction, takes)
                 ready = self._find_ready(transaction, takes)
-            history = HISTORY_INTERRUPTED if ready["cut_off"] else HISTORY_PENDING if ready["history"] else 0
-            if ready["leased"] >= self.histories:
-                history = 0
-            if not (ready["short"] or history):
+            history = NO_HISTORY
+            if ready["leased"] < self.histories:
+                history = HISTORY_INTERRUPTED if ready["cut_off"] else HISTORY_PENDING if ready["history"] else history
+            if not ready["short"] and history == NO_HISTORY:
                 return None
             row = self._claim_first(transaction, owner, now + LEASE_DURATION, history, rules)
         if row is None:
@@ -200,30 +195,36 @@ class WorkQueue:
 
     def _promote_due(self, transaction: Transaction, takes: Mapping[str, Value]) -> None:
         """Make due keys ready, also those whose lease ran out."""
-        owners = {row["key"]: row["owner"] for row in transaction.rows(self._ran_out, **takes)}
-        for row in transaction.rows(self._promote, many=MAX_PROMOTED, **takes):
-            if owner := owners.get(row["key"]):
+        select = _SELECT_DUE.format(may_take=_MAY_TAKE, skip=self._skip)
+        owners = {row["key"]: row["owner"] for row in transaction.rows(select, many=MAX_PROMOTED, **takes)}
+        for row in transaction.rows(_PROMOTE.format(may_take=_MAY_TAKE), keys=list(owners), **takes):
+            if owner := owners[row["key"]]:
                 fields = {"repository": row["key"], "worker": owner}
                 log.warning("a lease ran out, as its worker did not renew it: it is taken over", extra=fields)
 
     def _find_ready(self, transaction: Transaction, takes: Mapping[str, Value]) -> Row:
-        row = transaction.row(self._waiting, most=self.histories, **takes)
+        row = transaction.row(_WAITING.format(may_take=_MAY_TAKE), most=self.histories, **takes)
         assert row is not None
         return row
 
     def _claim_first(
         self, transaction: Transaction, owner: str, until: Instant, history: int, rules: ClaimRules
     ) -> Row | None:
-        """Claim the first key, including those whose ``history`` is in this state if it is not 0."""
-        values: dict[str, Value] = {"until": until, "owner": owner, "lease": uuid.uuid4().hex}
-        values |= {"takes_slow": int(rules.takes_slow), "full": sorted(rules.full)}
-        if history:
-            values |= {"most": self.histories, "history": history}
-            if self.database.is_postgres:  # two workers at once would count the same; SQLite has one writer anyway
-                transaction.rows("select pg_advisory_xact_lock(:number)", number=_HISTORY_LOCK)
+        """Claim the first key, including those whose ``history`` is in this state."""
+        if history != NO_HISTORY and self.database.is_postgres:  # two workers at once would count the same
+            transaction.rows("select pg_advisory_xact_lock(:number)", number=_HISTORY_LOCK)
         order = "since" if self._takes_oldest() else "priority, since"
-        first = (_SELECT_ANY if history else _SELECT_SHORT).format(order=order, skip=self._skip, may_claim=_MAY_CLAIM)
-        return transaction.row(_CLAIM.format(first=first), **values)
+        first = _SELECT_FIRST.format(order=order, skip=self._skip, may_claim=_MAY_CLAIM)
+        return transaction.row(
+            _CLAIM.format(first=first),
+            until=until,
+            owner=owner,
+            lease=uuid.uuid4().hex,
+            most=self.histories,
+            history=history,
+            takes_slow=int(rules.takes_slow),
+            full=sorted(rules.full),
+        )
 
     def _takes_oldest(self) -> bool:
         with self._claims_lock:
