@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import sqlalchemy as sa
 
@@ -101,6 +101,16 @@ class DatabasePart:
     def _change(self, sql: str, **values: Value) -> int:
         with self._database.transaction() as transaction:
             return transaction.change(sql, **values)
+
+    def _change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        with self._database.transaction() as transaction:
+            transaction.change_each(sql, rows)
+
+    @contextmanager
+    def _atomic(self) -> Iterator[Self]:
+        """The same tables within one transaction."""
+        with self._database.transaction() as transaction:
+            yield type(self)(transaction, self.now)
 
 
 class Database:

@@ -269,7 +269,7 @@ def test_a_change_does_not_deadlock_with_adding_work_for_several_keys(
     register.add_shown(PLUGIN, 8, [OrganisationKey(SDK.number, 56), OrganisationKey(OTHER.number, 1)])
     for repository in (APP, SDK, PLUGIN):
         queue.inbox.put([arrival(repository.text, repository, 1)])
-    changes = OrganisationChanges(queue.inbox.database, queue.inbox.queue, queue.clock)
+    changes = OrganisationChanges(queue.inbox.database, queue.clock)
     changes.align("/srv/index", ALL_REPOSITORIES)
     changes.request_reread([SDK])
     faults = list[WorldError]()
