@@ -28,19 +28,12 @@ from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.server.dependencies import Run, RunDependencies, open_index, run_dependencies
 from bot.server.log import catch_error, run_guarded, write_logs
-from bot.server.options import (
-    WORKER_NAME_KEY,
-    ServerOptions,
-    new_password,
-    password_file,
-    stored_password,
-    worker_environment,
-)
+from bot.server.options import WORKER_NAME_KEY, ServerOptions, worker_environment
 from bot.server.organisation.guard import INDEX_UP
 from bot.server.pages import health
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
-from bot.server.secret_files import SecretFiles
+from bot.server.secret_files import SecretFiles, new_password, password_file, stored_password
 from bot.server.spans import start_tracing, stop_tracing
 from bot.server.startup_check import OutsideChecks, StartupProblem, examine, raise_problems
 from bot.server.storage.database import Database, DatabaseClock
@@ -86,6 +79,11 @@ class _WorkerSlot:
     began: float = 0.0
     pause: float = 0.0
     next_at: float = 0.0
+
+    def wait(self, now: float, pause: float) -> None:
+        """Start the next process after this pause, within the bounds."""
+        self.pause = min(MAX_RESTART_PAUSE, max(FIRST_RESTART_PAUSE, pause))
+        self.next_at, self.child = now + self.pause, None
 
 
 class Children:
@@ -146,12 +144,7 @@ class Children:
         """Note the end of a slot's process, and start a new one once the pause is over."""
         if slot.child is not None and (code := slot.child.poll()) is not None:
             uptime = now - slot.began
-            slot.pause = (
-                FIRST_RESTART_PAUSE
-                if uptime >= HEALTHY_UPTIME
-                else min(MAX_RESTART_PAUSE, max(FIRST_RESTART_PAUSE, 2 * slot.pause))
-            )
-            slot.next_at, slot.child = now + slot.pause, None
+            slot.wait(now, FIRST_RESTART_PAUSE if uptime >= HEALTHY_UPTIME else 2 * slot.pause)
             details = {"code": code, "lived": round(uptime), "again_in": slot.pause}
             log.warning("a worker ended; another one will be started", extra=details)
             if line := run_guarded(lambda: self._ended(slot.name)):
@@ -161,8 +154,7 @@ class Children:
                 slot.name = own_name()
                 slot.child, slot.began = self._start(slot.name), now
             except OSError as error:
-                slot.pause = min(MAX_RESTART_PAUSE, max(FIRST_RESTART_PAUSE, 2 * slot.pause))
-                slot.next_at = now + slot.pause
+                slot.wait(now, 2 * slot.pause)
                 log.warning("a worker cannot be started: %s", error.strerror)
 
 

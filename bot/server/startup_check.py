@@ -17,8 +17,9 @@ from typing import Literal
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.app import EVENTS, PERMISSION_LEVELS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
-from bot.server.options import LOCAL_HOSTS, Misconfigured, ServerOptions, stored_password, variable
+from bot.server.options import LOCAL_HOSTS, Misconfigured, ServerOptions, variable
 from bot.server.pages.health import MAX_CLOCK_SKEW_SECONDS
+from bot.server.secret_files import stored_password
 from bot.server.spans import is_tracing_wanted, tracing_problem
 from bot.server.storage.branches import MIN_FREE_BYTES
 from bot.settings.schema import Settings

@@ -22,7 +22,7 @@ import pytest
 from bot.errors import UserError, WorldError
 from bot.github.app import EVENTS, OPTIONAL_PERMISSIONS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised, Unreachable
-from bot.server import options as password
+from bot.server import secret_files as password
 from bot.server.options import Misconfigured, ServerOptions
 from bot.server.processes import RESYNC_DELAY, RESYNC_TASK
 from bot.server.startup_check import (

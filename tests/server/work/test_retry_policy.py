@@ -33,8 +33,7 @@ from bot.server.log import Bug, catch_error
 from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, ServerStopping
 from bot.server.storage.counters import REASONS
 from bot.server.storage.deliveries import NEVER_ENDED
-from bot.server.work.policy import RepositoryMoved, judge
-from bot.server.work.results import Outcomes
+from bot.server.work.policy import Outcomes, RepositoryMoved, judge
 
 ROOT = Path(bot.__file__).parent
 NOW = 1_800_000_000_000
