@@ -34,7 +34,6 @@ from bot.server.pages import health
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.secret_files import SecretFiles, new_password, password_file, stored_password
-from bot.server.spans import start_tracing, stop_tracing
 from bot.server.startup_check import OutsideChecks, StartupProblem, examine, raise_problems
 from bot.server.storage.database import Database, DatabaseClock
 from bot.server.storage.heartbeats import APP_HEARTBEAT
@@ -248,7 +247,6 @@ def _serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child])
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
             serve_http(create_app(door), open_listener(options.host, options.port), stop, options.trusted_proxies)
             log.info("stopped", extra={"all_stored": writer.stop(STORE_SECONDS)})
-            stop_tracing()
 
 
 @contextmanager
@@ -283,7 +281,6 @@ def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "", aliv
     line = run_guarded(lambda: codes.append(_run_worker(options, run, parent, name, alive)))
     if line:
         log.error("this worker exits: %s", line)
-    stop_tracing()
     logging.shutdown()
     os._exit(1 if line else codes[-1])
 
@@ -367,11 +364,9 @@ def _with_password(options: ServerOptions) -> ServerOptions:
 
 
 def _set_up_process(options: ServerOptions) -> None:
-    """Set up a process: its log, its traces, as many open files as it may have, and no core dump, which would contain
-    secrets."""
+    """Set up a process: its log, as many open files as it may have, and no core dump, which would contain secrets."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the secrets are watched; it would end the process
     write_logs(options.log, options.hidden)
-    start_tracing(os.environ)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(MAX_OPEN_FILES, most), most))

@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,6 @@ from bot.github.errors import Unauthorised
 from bot.server.options import LOCAL_HOSTS, Misconfigured, ServerOptions, variable
 from bot.server.pages.health import MAX_CLOCK_SKEW_SECONDS
 from bot.server.secret_files import stored_password
-from bot.server.spans import is_tracing_wanted, tracing_problem
 from bot.server.storage.branches import MIN_FREE_BYTES
 from bot.settings.schema import Settings
 
@@ -75,7 +74,7 @@ def examine(options: ServerOptions, outside: OutsideChecks) -> list[StartupProbl
         ]
     if outside.ask_index is not None:
         results += [*_check_organisation(options.organisation, outside.ask_index)]
-    return [*results, *_check_traces(os.environ)]
+    return results
 
 
 def raise_problems(problems: list[StartupProblem]) -> None:
@@ -276,14 +275,6 @@ def _missing_rights(info: AppInfo) -> Iterator[StartupProblem]:
         yield StartupProblem(
             "events", "warning", f"the App is not subscribed to {', '.join(missing)}: subscribe on its page"
         )
-
-
-def _check_traces(environ: Mapping[str, str]) -> Iterator[StartupProblem]:
-    """Check the traces, if they are wanted. The server can start without them."""
-    if line := tracing_problem(environ):
-        yield StartupProblem("traces", "warning", line)
-    elif is_tracing_wanted(environ):
-        yield StartupProblem("traces", "ok", "ready")
 
 
 def _check_status_page(options: ServerOptions) -> Iterator[StartupProblem]:

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -19,7 +19,6 @@ from bot.server.log import log_fields
 from bot.server.model import EXCLUDED, HOUR, Arrival, DroppedDelivery, Instant, ReceiveQueueFull, Refused
 from bot.server.receive.webhook import EVENTS, WebhookRules, check_headers, guid, receive
 from bot.server.receive.writer import GroupCommitWriter
-from bot.server.spans import annotate, span, trace_receipt
 from bot.server.storage.counters import DELIVERIES_METRIC
 
 CLOSING_STATUSES = frozenset({408, 411, 413, 503})
@@ -108,15 +107,13 @@ class Webhook:
         self._small, self._large = BodyBudget(SMALL_BUDGET), BodyBudget(LARGE_BUDGET)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, since, request = time.perf_counter(), time.time_ns(), uuid.uuid4().hex[:16]
+        began, request = time.perf_counter(), uuid.uuid4().hex[:16]
         headers = dict(scope["headers"])
         with log_fields(request=request, delivery=guid(headers)):
             received = await self._receive_delivery(scope, headers, receive, request)
-            with trace_receipt(received, since) if isinstance(received, Arrival) else nullcontext(received) as traced:
-                status, outcome = await self._store_outcome(traced)
-                self._count_request(headers, status, outcome)
-                annotate({"http.response.status_code": status, "precedent.result": outcome})
-                log.info("%s %s", status, outcome, extra=_arrival_fields(received))
+            status, outcome = await self._store_outcome(received)
+            self._count_request(headers, status, outcome)
+            log.info("%s %s", status, outcome, extra=_arrival_fields(received))
             await _json_response(status, outcome, request)(scope, receive, send)
         self._observe(time.perf_counter() - began)
 
@@ -127,8 +124,7 @@ class Webhook:
         if isinstance(received, DroppedDelivery):
             return 202, f"dropped: {received.why}"
         try:
-            with span("store"):
-                return 202, "stored" if await self._writer.store(received) else "repeated"
+            return 202, "stored" if await self._writer.store(received) else "repeated"
         except TimeoutError:
             return 503, "it took too long to store"
         except (ReceiveQueueFull, WorldError) as error:

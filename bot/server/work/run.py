@@ -42,7 +42,6 @@ from bot.server.dependencies import RunDependencies, RunLog, repository_site
 from bot.server.log import Bug, catch_error
 from bot.server.model import EXCLUDED, Delivery, PendingWork, RepositoryRow, Result, RunReport, ServerStopping
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.spans import mark_error
 from bot.server.storage.branches import PacedStore
 from bot.server.storage.github_access import limit_end
 from bot.server.storage.outbox import people_digest
@@ -243,7 +242,6 @@ class RepositoryRun:
     def _apply_error(self, error: PrecedentError) -> None:
         """Apply what an error means beyond the delivery that met it."""
         repository, run = self.work.repository, self.dependencies
-        mark_error(error)
         self.log.note(str(error))
         if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
             InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.inbox.now()).remove(repository, str(error))
