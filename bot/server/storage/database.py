@@ -33,7 +33,7 @@ KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count"
 """A vanished server is noticed after 25 seconds."""
 
 POOL_SIZE = 2
-"""Connections per process to PostgreSQL, besides the one for notifications. Transactions are short."""
+"""Connections per process to PostgreSQL. Transactions are short."""
 
 _REMEDIES = {
     "authentication failed": "check the user and the password in its address",
@@ -49,10 +49,6 @@ SYNC_INTERVAL = 30.0
 log = logging.getLogger(__name__)
 Value = str | int | float | Sequence[int] | Sequence[str]
 Row = Mapping[str, Any]
-
-
-class NotificationsUnavailable(WorldError):
-    """A pooler in front of the database passes no notifications on."""
 
 
 class Transaction:
@@ -152,37 +148,6 @@ class Database:
             if not self.is_postgres:
                 _begin_immediate(transaction.connection)
             yield transaction
-
-    def notify(self, transaction: Transaction, channel: str) -> None:
-        """Notify listeners once the transaction is committed. On SQLite there are none."""
-        if self.is_postgres:
-            transaction.rows("select pg_notify(:channel, '')", channel=channel)
-
-    @contextlib.contextmanager
-    def listen(self, channel: str) -> Iterator[Callable[[float], bool]]:
-        """Listen on a separate connection to PostgreSQL, within the block.
-
-        Yields a function that waits up to so many seconds for a notification, and returns whether one came. Raises
-        WorldError, and NotificationsUnavailable behind a pooler, whose connections would go on listening for nobody.
-        """
-        engine = sa.create_engine(
-            self.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_connect_options()
-        )
-        with self.translate_errors(), engine.connect() as connection:
-            driver = connection.connection.driver_connection
-            driver_error = engine.dialect.loaded_dbapi.Error
-            assert driver is not None
-            if connection.exec_driver_sql("select pg_backend_pid()").scalar() != driver.info.backend_pid:
-                raise NotificationsUnavailable("a pooler in front of the database does not forward notifications")
-            connection.exec_driver_sql(f'listen "{channel}"')
-
-            def wait_for_notification(seconds: float) -> bool:
-                try:
-                    return any(True for _ in driver.notifies(timeout=seconds, stop_after=1))
-                except driver_error as error:
-                    raise WorldError(f"cannot receive the database's notifications: {error}") from error
-
-            yield wait_for_notification
 
     @contextlib.contextmanager
     def translate_errors(self) -> Iterator[None]:
@@ -310,9 +275,8 @@ _TABLES_LOCK_NUMBER = 0x50726563_6564656E
 """The number of the advisory lock for creating tables."""
 
 
-def _connect_options() -> dict[str, object]:
-    """Options of a connection to PostgreSQL. Prepared statements would be left behind in a pooler's connections."""
-    return {"connect_timeout": 5, "prepare_threshold": None, **KEEPALIVE}
+_CONNECT_OPTIONS = {"connect_timeout": 5, "prepare_threshold": None, **KEEPALIVE}
+"""Options of a connection to PostgreSQL. Prepared statements would be left behind in a pooler's connections."""
 
 
 def _postgres(url: str, hurry: bool) -> sa.Engine:
@@ -320,7 +284,7 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
     return sa.create_engine(
         url,
         pool_pre_ping=True,
-        connect_args=_connect_options(),
+        connect_args=_CONNECT_OPTIONS,
         pool_size=POOL_SIZE,
         max_overflow=8 if hurry else 0,  # the web process answers several requests at once
         pool_timeout=patience,

@@ -49,7 +49,7 @@ from bot.server.storage.github_access import GitHubLimits
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.installations import Digests, Installations, row_after_run
 from bot.server.storage.outbox import OrganisationChanges
-from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue
+from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue, add_work
 
 HANG_PAUSE = HOUR
 """Milliseconds until the next run of a repository whose run hung: it may end a worker, but no other one soon."""
@@ -273,7 +273,7 @@ class Inbox:
         unread = frozenset[str]().union(
             *(Installations(transaction, self.now).unread_keys(batch) for batch in batches(list(urgent)))
         )
-        self.queue.add(transaction, [(key, priority, now) for key, priority in urgent.items()], unread)
+        add_work(transaction, [(key, priority, now) for key, priority in urgent.items()], now, unread)
 
     def purge(self, before: Instant) -> int:
         """Delete what ended before then, except dead deliveries. Returns how many deliveries went."""

@@ -11,13 +11,11 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.errors import WorldError
 from bot.server.model import Instant, Lease, Priority
-from bot.server.storage.database import Database, NotificationsUnavailable, Row, Transaction, Value
+from bot.server.storage.database import Database, Row, Transaction, Value
 
 LEASE_DURATION = 30_000
 """Milliseconds until the work of a vanished worker is taken over. A running worker renews its leases in time."""
@@ -36,8 +34,6 @@ MAX_HISTORIES = 1_000
 
 SLOW_RUN = 90_000
 """Milliseconds after which a run counts as slow: a part of a history is read for one minute."""
-
-CHANNEL = "precedent_queue"
 
 NO_HISTORY, HISTORY_PENDING, HISTORY_INTERRUPTED = -1, 1, 2
 """In the column ``history``, else 0: the next run reads a history, or continues one whose worker vanished. A claim with
@@ -133,18 +129,6 @@ class WorkQueue:
         self._skip = " for update skip locked" if database.is_postgres else ""
         self._claims = 0
         self._claims_lock = threading.Lock()
-
-    def add(
-        self, transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
-    ) -> None:
-        """Add work, each with key, priority and the time from which it may be done, in the caller's transaction.
-
-        A key that waits gets the more urgent priority and the earlier time. One that is leased is left alone: its
-        worker looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole
-        history, whatever its priority.
-        """
-        if add_work(transaction, items, self.now(), unread):
-            self.database.notify(transaction, CHANNEL)
 
     def ensure(self, keys: Iterable[str]) -> None:
         """Add those of the server's own tasks that are missing, due now."""
@@ -308,17 +292,18 @@ class WorkQueue:
     def release(self, owner: str) -> int:
         """Make all keys of this owner ready again, as its process ended. Returns how many."""
         with self.database.transaction() as transaction:
-            count = transaction.change(_RELEASE, owner=owner)
-            if count:
-                self.database.notify(transaction, CHANNEL)
-            return count
+            return transaction.change(_RELEASE, owner=owner)
 
 
 def add_work(
     transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], now: Instant, unread: Collection[str] = ()
-) -> bool:
-    """Add work as `WorkQueue.add` does, but wake nobody. Returns whether there was any."""
-    rows = sorted(items)  # in a fixed order, or two transactions might wait for each other
+) -> None:
+    """Add work, each with key, priority and the time from which it may be done, in the caller's transaction.
+
+    A key that waits gets the more urgent priority and the earlier time. One that is leased is left alone: its worker
+    looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole history,
+    whatever its priority.
+    """
     transaction.change_each(
         _ADD,
         [
@@ -330,58 +315,12 @@ def add_work(
                 "history": HISTORY_PENDING if priority == Priority.HISTORY or key in unread else 0,
                 "installation": _installation(key),
             }
-            for key, priority, due in rows
+            for key, priority, due in sorted(items)  # in a fixed order, or two transactions might wait for each other
         ],
     )
-    return bool(rows)
 
 
 def _installation(key: str) -> int:
     """The installation of a repository; 0 for the server's own tasks."""
     number, dash, _ = key.partition("-")
     return int(number) if dash and number.isdecimal() else 0
-
-
-class Wakeups:
-    """Wakes a worker when work was added. PostgreSQL notifies it; on SQLite and behind a pooler, it polls."""
-
-    def __init__(self, database: Database, interval: float) -> None:
-        self._database = database
-        self._interval = interval
-        self._work_came = threading.Event()
-        self._stopping = threading.Event()
-
-    def wait(self) -> None:
-        """Return when work may have come: at a notification, or after the pause."""
-        self._work_came.wait(self._interval)
-        self._work_came.clear()
-
-    def wake(self) -> None:
-        self._work_came.set()
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Listen for notifications within the block, on a connection of its own."""
-        thread = threading.Thread(target=self._listen, name="wakeups", daemon=True)
-        if self._database.is_postgres:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stopping.set()
-            self.wake()
-            if thread.ident:
-                thread.join()
-
-    def _listen(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                with self._database.listen(CHANNEL) as has_notification:
-                    while not self._stopping.is_set():
-                        if has_notification(1.0):
-                            self.wake()
-            except NotificationsUnavailable:
-                log.info("the connection pooler drops notifications: workers check for work every %g s", self._interval)
-                return
-            except WorldError:  # polling continues, and reports what is wrong
-                self._stopping.wait(self._interval)

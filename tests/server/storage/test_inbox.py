@@ -22,12 +22,12 @@ from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database
 from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS, NEVER_ENDED, DeliveryFilter
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import HANG_PAUSE, HUNG_TWICE, Inbox
-from bot.server.storage.queue import LEASE_DURATION
+from bot.server.storage.queue import LEASE_DURATION, add_work
 from tests.server.queues import (
     APP,
     REPOSITORY,
     Clock,
-    LossyQueue,
+    LossyInbox,
     Queue,
     all_done,
     arrival,
@@ -114,8 +114,7 @@ def test_a_run_gets_fifty_deliveries_and_the_next_run_the_rest(queue: Queue) -> 
 
 
 def test_a_delivery_and_its_queue_item_are_stored_together_or_not_at_all(queue: Queue) -> None:
-    losing = Inbox(queue.inbox.database, "one", queue.clock)
-    losing.queue = LossyQueue(queue.inbox.database, queue.clock)
+    losing = LossyInbox(queue.inbox.database, "one", queue.clock)
     with pytest.raises(ConnectionError):
         losing.put([arrival("a"), arrival("b", OTHER)])
     assert (queue.inbox.deliveries(), queue.keys()) == ([], set())
@@ -353,7 +352,7 @@ def test_a_lease_that_comes_too_early_is_put_off_until_a_delivery_is_due(queue: 
     work, later = begin_work(queue.inbox), queue.clock() + 60_000
     queue.inbox.end(work, [Result(1, "waiting", "the network", later)], RunReport())
     with queue.inbox.database.transaction() as adding:
-        queue.inbox.queue.add(adding, [(REPOSITORY.text, URGENT, 0)])
+        add_work(adding, [(REPOSITORY.text, URGENT, 0)], queue.clock())
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
     assert due(queue) == {REPOSITORY.text: (later, CHANGE)}
 
