@@ -52,8 +52,6 @@ HEALTHY_UPTIME = 30.0
 """Seconds after which a child counts as healthy: its successor starts after the first, short pause."""
 
 Child = subprocess.Popen[bytes]
-Start = Callable[[str], Child]
-"""Starts a worker of this name."""
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +86,7 @@ class _WorkerSlot:
 class Children:
     """Keeps ``count`` processes running; ``start`` starts one, and ``ended`` gets the name of one that ended."""
 
-    def __init__(self, start: Start, count: int, ended: Callable[[str], object] = str) -> None:
+    def __init__(self, start: Callable[[str], Child], count: int, ended: Callable[[str], object] = str) -> None:
         self._start = start
         self._ended = ended
         self._slots = [_WorkerSlot() for _ in range(count)]
@@ -99,12 +97,6 @@ class Children:
     def begin(self) -> None:
         """Start them, and watch them from now on."""
         self._thread.start()
-
-    @property
-    def running_pids(self) -> list[int]:
-        """Return the ids of running processes."""
-        children = [slot.child for slot in self._slots]
-        return [child.pid for child in children if child is not None and child.poll() is None]
 
     def ask_to_end(self) -> None:
         """Start no more, and send SIGTERM to those that run. May be repeated."""
