@@ -328,6 +328,9 @@ class ReceiveQueueFull(Exception):
 class ServerStopping(WorldError):
     """The process is ending; another one continues its work."""
 
+    def __init__(self) -> None:
+        super().__init__("the server stopped: the next one continues")
+
 
 EXCLUDED = "the repository is excluded"
 """Why a delivery is dropped."""

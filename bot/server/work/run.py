@@ -64,7 +64,6 @@ DIGEST_PERIOD = timedelta(days=30)
 """How far the digest of a repository looks back."""
 
 NOTHING_DUE = "nothing was due"
-SERVER_STOPPED = "the server stopped: the next one continues"
 _REMOTE_ERRORS = (AuthFailed, RemoteRefused, RemoteUnreachable)
 _RENAME_ERRORS = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
 """Errors that a renamed repository may cause, among other things."""
@@ -156,7 +155,7 @@ class RepositoryRun:
         assert self.store
         for group in coalesce(self.work.deliveries):
             if self.dependencies.stop.is_set():
-                raise ServerStopping(SERVER_STOPPED)
+                raise ServerStopping
             if not self.outcomes.is_done(group):
                 memory = open_repository_memory(site, config, self.store)
                 memory.time_limit = bot.memory.time_limit

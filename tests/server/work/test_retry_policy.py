@@ -143,7 +143,8 @@ def test_a_rate_limit_waits_at_least_a_minute_and_costs_no_attempt() -> None:
 
 
 def test_a_stopping_server_costs_no_attempt() -> None:
-    assert judge(ServerStopping("stopped"), delivery(7), NOW, 8) == Result(7, "waiting", "stopped", NOW, counts=False)
+    why = "the server stopped: the next one continues"
+    assert judge(ServerStopping(), delivery(7), NOW, 8) == Result(7, "waiting", why, NOW, counts=False)
 
 
 def test_a_moved_repository_is_retried_at_once_and_costs_no_attempt() -> None:
