@@ -27,7 +27,7 @@ BUSY_TIMEOUT, SHORT_BUSY_TIMEOUT = 30.0, 6.0
 """Seconds that a writer waits for another one of the same SQLite file; the short one if somebody awaits an answer."""
 
 LOCK_RETRY_SECONDS = (0.001, 0.003)
-"""Minimum and maximum seconds between two attempts to start writing."""
+"""Minimum and maximum seconds between two attempts to switch to a write-ahead log."""
 
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """A vanished server is noticed after 25 seconds."""
@@ -138,18 +138,6 @@ class Database:
             yield Transaction(connection)
 
     @contextlib.contextmanager
-    def urgent(self) -> Iterator[Transaction]:
-        """Open a transaction that is the only writer from its start, for requests that somebody waits for.
-
-        SQLite lets a blocked writer retry only after up to a tenth of a second, and later writers may overtake it: with
-        many writers, that occasionally adds up to a third of a second.
-        """
-        with self.transaction() as transaction:
-            if not self.is_postgres:
-                _begin_immediate(transaction.connection)
-            yield transaction
-
-    @contextlib.contextmanager
     def translate_errors(self) -> Iterator[None]:
         """Turn the database's own failures within the block into WorldError."""
         try:
@@ -173,10 +161,12 @@ class Database:
         with self.transaction() as transaction:
             if self._has_tables(transaction):
                 return  # reading works on a read-only database
-        with self.urgent() as transaction:
+        with self.transaction() as transaction:
             if self.is_postgres:
                 transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
                 transaction.change(f"create schema if not exists {POSTGRES_SCHEMA}")
+            else:
+                transaction.change("begin immediate")  # which the driver does only before rows are changed
             if self._has_tables(transaction):
                 return  # another process was faster
             for statement in statements(postgres=self.is_postgres):
@@ -244,26 +234,6 @@ def _enable_write_ahead_log(connection: Any, deadline: float) -> None:
         else:
             return
         time.sleep(random.uniform(*LOCK_RETRY_SECONDS))
-
-
-def _begin_immediate(connection: sa.Connection) -> None:
-    """Start writing, with frequent attempts for up to `SHORT_BUSY_TIMEOUT` seconds."""
-    deadline = time.monotonic() + SHORT_BUSY_TIMEOUT
-    (patience,) = connection.exec_driver_sql("PRAGMA busy_timeout").one()
-    connection.exec_driver_sql("PRAGMA busy_timeout=0")
-    try:
-        while True:
-            try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            except sa.exc.OperationalError as error:
-                code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-                if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-            else:
-                return
-            time.sleep(random.uniform(*LOCK_RETRY_SECONDS))
-    finally:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={patience}")
 
 
 _LIMITS_SQL = f"select set_config('search_path', '{POSTGRES_SCHEMA}', true), set_config('lock_timeout', '%s', true)"

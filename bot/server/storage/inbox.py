@@ -88,7 +88,7 @@ class Inbox:
             first.setdefault(arrival.id, arrival)
         if not first:
             return []
-        with self.database.urgent() as transaction:
+        with self.database.transaction() as transaction:
             new_ids = self.put_within(transaction, first)
         return [arrival is first[arrival.id] and arrival.id in new_ids for arrival in arrivals]
 

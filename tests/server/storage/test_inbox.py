@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import threading
 import time
 from collections import Counter
@@ -18,7 +16,7 @@ import sqlalchemy as sa
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
 from bot.server.model import Arrival, Instant, Priority, RepositoryKey, Result, RunReport
-from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database
+from bot.server.storage.database import Database
 from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS, NEVER_ENDED, DeliveryFilter
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import HANG_PAUSE, HUNG_TWICE, Inbox
@@ -680,20 +678,6 @@ def test_deliveries_in_sqlite_survive_power_loss(sqlite_template: Path) -> None:
             [{"journal_mode": "wal"}],
             [{"synchronous": 2}],
         ]
-    database.close()
-
-
-def test_an_urgent_transaction_holds_the_write_lock_from_its_start(tmp_path: Path) -> None:
-    database = Database.in_folder(tmp_path, hurry=True)
-    database.make_tables()
-    with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite", timeout=0)) as other:
-        with database.urgent() as urgent:
-            with pytest.raises(sqlite3.OperationalError, match="locked"):
-                other.execute("begin immediate")
-            urgent.change("insert into heartbeats (name, said_at, note) values ('a', 1, '{}')")
-        assert other.execute("select said_at from heartbeats where name = 'a'").fetchall() == [(1,)]
-    with database.urgent() as urgent:
-        assert urgent.row("pragma busy_timeout") == {"timeout": round(1000 * SHORT_BUSY_TIMEOUT)}
     database.close()
 
 
