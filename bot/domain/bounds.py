@@ -38,10 +38,22 @@ class OneWord(NamedTuple):
     """A text that is not one word counts as empty (`bot.domain.shape.one_word`)."""
 
 
-MAX_NAME, MAX_TITLE = 200, 1_024
+class Position(NamedTuple):
+    """A place in a list, from 0; any other value counts as None."""
+
+
+class Fraction(NamedTuple):
+    """A number is cut to 0..1."""
+
+
+MAX_NAME, MAX_TITLE, MAX_QUOTE = 200, 1_024, 4_000
 
 Name = Annotated[str, MaxChars(MAX_NAME)]
 """The name of an account, or a fingerprint."""
+
+Quote = Annotated[str, MaxChars(MAX_QUOTE)]
+Signals = Annotated[tuple[Quote, ...], MaxItems(200)]
+"""Texts that were found in another one."""
 
 Title = Annotated[str, MaxChars(MAX_TITLE)]
 Word = Annotated[str, OneWord()]

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
 
-from bot.domain.bounds import MaxItems, Name, Title
+from bot.domain.bounds import Name, Quote, Signals, Title
 from bot.domain.post import OrganisationKey
 from bot.domain.thread import Kind, Outcome, ThreadId
-
-Signals = Annotated[tuple[str, ...], MaxItems(200)]
 
 
 class Visibility(StrEnum):
@@ -47,7 +44,7 @@ class OrganisationThread:
     files: Signals = ()
     names: Signals = ()
     outcome: Outcome = field(default_factory=Outcome)
-    url: str = ""
+    url: Quote = ""
     is_gone: bool = False
 
     @property

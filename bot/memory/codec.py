@@ -11,7 +11,7 @@ from functools import cache, partial, reduce
 from operator import or_
 from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from bot.domain.bounds import MaxChars, MaxItems, OneOf, OneWord, Pattern
+from bot.domain.bounds import Fraction, MaxChars, MaxItems, OneOf, OneWord, Pattern, Position
 from bot.domain.shape import one_word
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_key, parse_number, parse_time, stamp, storable
@@ -122,6 +122,10 @@ def _bounded(read: Read, bound: object) -> Read:
             return lambda value: read(value) if value in values else _refuse()
         case Pattern(regex):
             return lambda value: value if isinstance(value, str) and regex.fullmatch(value) else _refuse()
+        case Position():
+            return lambda value: 0 if value == 0 and type(value) is int else read(value)
+        case Fraction():
+            return lambda value: min(1.0, max(0.0, read(value)))
         case MaxItems(count):
             return lambda value: read(as_list(value)[:count])
     return read

@@ -112,7 +112,7 @@ def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -
         errors=tuple(signals.errors.values()),
         files=signals.files,
         names=signals.names,
-        outcome=replace(ending, comment=None),  # an index into a conversation that is not here
+        outcome=ending,
         url=f"{source.server}/{source.name}/{thread.kind.traits.path}/{thread.id}" if source.server else "",
     )
 

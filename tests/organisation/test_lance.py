@@ -66,7 +66,7 @@ def index(tmp_path: Path) -> Iterator[LanceCandidates]:
 
 def test_a_thread_is_found_at_once_and_unchanged(index: LanceCandidates) -> None:
     outcome = Outcome(
-        OutcomeKind.FIXED, None, 7, "Fixed.", "bob", "MEMBER", NOON, "#12", None, "v1.2", "ABC-1", ("a",), 0.5
+        OutcomeKind.FIXED, 0, 7, "Fixed.", "bob", "MEMBER", NOON, "#12", None, "v1.2", "ABC-1", ("a",), 0.5
     )
     complete = thread(
         *(1, 42, "crash when saving crash"),
