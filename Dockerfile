@@ -16,21 +16,18 @@ RUN apt-get update \
 FROM system AS libraries
 # Every image has a text model, whose weights are pinned by hash (docs/semantic.md); MODEL=0 leaves the weights out.
 ARG MODEL=1
-# SERVER=1 adds what the webhook server needs (docs/self-hosting.md). TRACES=1 also adds the exporter of traces: ten
-# packages, some of them betas, that few will use. ORG=1 adds the engine of the organisation's index (320 MB) and the
-# exporter.
+# SERVER=1 adds what the webhook server needs (docs/self-hosting.md), ORG=1 the engine of the organisation's index too
+# (320 MB).
 ARG SERVER=0
-ARG TRACES=0
 ARG ORG=0
 COPY requirements*.lock tools/image_sbom.py tools/image_trim.py tools/image_root.py /build/
 COPY tools/minilm.py /build/tools/
 RUN mkdir /models /data \
- && case "$SERVER$TRACES$ORG" in \
-      000) ln -s requirements.lock /build/chosen.lock ;; \
-      100) ln -s requirements-server.lock /build/chosen.lock ;; \
-      110) ln -s requirements-traces.lock /build/chosen.lock ;; \
-      101 | 111) ln -s requirements-org.lock /build/chosen.lock ;; \
-      *) echo "TRACES=1 and ORG=1 need SERVER=1; given: $SERVER, $TRACES, $ORG" >&2; exit 1 ;; \
+ && case "$SERVER$ORG" in \
+      00) ln -s requirements.lock /build/chosen.lock ;; \
+      10) ln -s requirements-server.lock /build/chosen.lock ;; \
+      11) ln -s requirements-org.lock /build/chosen.lock ;; \
+      *) echo "ORG=1 needs SERVER=1; given: $SERVER, $ORG" >&2; exit 1 ;; \
     esac
 RUN python -m venv --without-pip /opt/precedent \
  && python -m pip --python /opt/precedent/bin/python install --no-cache-dir --no-compile --no-deps --only-binary :all: \

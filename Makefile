@@ -48,9 +48,9 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 bench: $(VENV)/ready ## Measure speed, size and quality next to other tools; ONLY=search,event repeats some
 	@$(BIN)/python -m bench.run $(if $(ONLY),--only "$(ONLY)")
 
-image: ## Build the image with Docker or buildah; SERVER=1 for the server, TRACES=1 and ORG=1 add to that; MODEL=0: no text model
+image: ## Build the image with Docker or buildah; SERVER=1 for the server, ORG=1 adds to that; MODEL=0: no text model
 	@set -- $(if $(filter 0,$(MODEL)),--build-arg MODEL=0) \
-	  $(foreach part,SERVER TRACES ORG,$(if $(filter 1,$($(part))),--build-arg $(part)=1)) -t $(IMAGE) .; \
+	  $(foreach part,SERVER ORG,$(if $(filter 1,$($(part))),--build-arg $(part)=1)) -t $(IMAGE) .; \
 	if docker info >/dev/null 2>&1; then docker build "$$@"; \
 	elif command -v buildah >/dev/null 2>&1; then buildah bud --isolation chroot --network host --layers "$$@"; \
 	else echo "make image needs Docker or buildah: install one of them" >&2; exit 2; fi

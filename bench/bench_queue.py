@@ -107,7 +107,7 @@ def storing_ways(database: Database) -> dict[str, Callable[[], int]]:
         making.change("create table bare (id text primary key, said text not null)")
 
     def bare() -> int:
-        with database.urgent() as adding:
+        with database.transaction() as adding:
             adding.change("insert into bare (id, said) values (:id, :said)", id=str(uuid.uuid4()), said="x" * 200)
         return 1
 

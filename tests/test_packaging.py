@@ -55,8 +55,7 @@ def test_the_image_has_the_dependencies_and_no_tools() -> None:
     ("extra", "base", "apart"),
     [
         ("server", "", "githubkit|sqlalchemy"),
-        ("traces", "server", "opentelemetry"),
-        ("org", "traces", "lancedb|pyarrow"),  # they take 470 MB
+        ("org", "server", "lancedb|pyarrow"),  # they take 470 MB
     ],
 )
 def test_the_libraries_of_an_extra_are_in_its_image_and_in_none_below_it(extra: str, base: str, apart: str) -> None:
@@ -82,7 +81,7 @@ def test_the_licence_is_apache_in_full() -> None:
 
 def test_every_lock_that_the_image_can_use_is_in_the_build_context() -> None:
     chosen = set(re.findall(r"ln -s (requirements[\w-]*\.lock)", text("Dockerfile")))
-    names = ("", "-server", "-traces", "-org")
+    names = ("", "-server", "-org")
     assert chosen == {f"requirements{name}.lock" for name in names}
     assert chosen == set(re.findall(r"^!(requirements\S*)$", text(".dockerignore"), re.MULTILINE))
 

@@ -11,8 +11,7 @@ IMAGE = ["pyproject.toml", "--extra=semantic"]
 LOCKS = {
     "requirements.lock": IMAGE,
     "requirements-server.lock": [*IMAGE, "--extra=server"],
-    "requirements-traces.lock": [*IMAGE, "--extra=server", "--extra=traces"],
-    "requirements-org.lock": [*IMAGE, "--extra=server", "--extra=traces", "--extra=org"],
+    "requirements-org.lock": [*IMAGE, "--extra=server", "--extra=org"],
     "requirements-dev.lock": ["pyproject.toml", "--extra=dev"],
     "requirements-checks.lock": ["--group=checks"],
 }

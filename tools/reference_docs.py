@@ -86,16 +86,6 @@ VARIABLES = (
         "Certificate authorities of the server ([which to set](workflows.md#github-enterprise-server)).",
     ),
     (
-        (
-            *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
-            *("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
-            *("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"),
-            *("OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER"),
-        ),
-        "the server",
-        "Where it sends [traces](self-hosting.md#traces), and whether.",
-    ),
-    (
         ("PATH", "HOME", "TMPDIR", "SYSTEMROOT", "XDG_CONFIG_HOME"),
         "all",
         "Locations of git, its settings and temporary files; passed on to git.",

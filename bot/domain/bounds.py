@@ -1,6 +1,7 @@
 """Bounds of stored values, written next to the fields that they limit: ``Annotated[str, MaxChars(200)]``.
 
-`bot.memory.codec` applies them to what it reads, as anybody who may push to a memory branch may have written it.
+`bot.memory.codec` applies them to what it reads, as anybody who may push to a memory branch may have written it. Those
+without a value are no tuples: two empty tuples are equal, and ``Annotated`` would take one for the other.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Pattern(NamedTuple):
     regex: re.Pattern[str]
 
 
-class OneWord(NamedTuple):
+@dataclass(frozen=True)
+class OneWord:
     """A text that is not one word counts as empty (`bot.domain.shape.one_word`)."""
 
 
@@ -54,10 +56,24 @@ class Count:
     """A whole number from 0 on."""
 
 
-MAX_NAME, MAX_TITLE = 200, 1_024
+@dataclass(frozen=True)
+class Position:
+    """A place in a list, from 0; any other value counts as None."""
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """A number is cut to 0..1."""
+
+
+MAX_NAME, MAX_TITLE, MAX_QUOTE = 200, 1_024, 4_000
 
 Name = Annotated[str, MaxChars(MAX_NAME)]
 """The name of an account, or a fingerprint."""
+
+Quote = Annotated[str, MaxChars(MAX_QUOTE)]
+Signals = Annotated[tuple[Quote, ...], MaxItems(200)]
+"""Texts that were found in another one."""
 
 Title = Annotated[str, MaxChars(MAX_TITLE)]
 Word = Annotated[str, OneWord()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from bot.domain.bounds import Name, Quote, Signals, Title
 from bot.domain.post import OrganisationKey
 from bot.domain.thread import Kind, Outcome, ThreadId
 
@@ -31,19 +32,19 @@ class OrganisationThread:
     repository: int
     id: ThreadId
     revision: int
-    name: str
+    name: Name
     kind: Kind
-    title: str
-    author: str
+    title: Title
+    author: Name
     created_at: datetime
     closed_at: datetime | None = None
-    state_reason: str = ""
+    state_reason: Name = ""
     terms: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    errors: Signals = ()
+    files: Signals = ()
+    names: Signals = ()
     outcome: Outcome = field(default_factory=Outcome)
-    url: str = ""
+    url: Quote = ""
     is_gone: bool = False
 
     @property

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
+from bot.domain.bounds import Fraction, Name, Position, Quote, Signals
 from bot.domain.change_state import NamedChange, named_change
 from bot.domain.hidden_people import GHOST as GHOST  # noqa: PLC0414 - one import for all nouns
 from bot.domain.hidden_people import HiddenPeople
@@ -282,18 +283,18 @@ class Outcome:
     """
 
     kind: OutcomeKind = OutcomeKind.UNKNOWN
-    comment: int | None = None
+    comment: Annotated[int | None, Position()] = None
     comment_id: int | None = None
-    quote: str = ""
-    author: str | None = None
-    role: str | None = None
+    quote: Quote = ""
+    author: Name | None = None
+    role: Name | None = None
     at: datetime | None = None
-    fix: str | None = None
-    claimed: str | None = None
-    release: str | None = None
+    fix: Name | None = None
+    claimed: Name | None = None
+    release: Name | None = None
     duplicate_of: ThreadId | None = None
-    evidence: tuple[str, ...] = ()
-    confidence: float = 0.0
+    evidence: Signals = ()
+    confidence: Annotated[float, Fraction()] = 0.0
 
     @property
     def change(self) -> NamedChange | None:

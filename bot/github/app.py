@@ -34,7 +34,6 @@ from bot.github.errors import (
     date_of,
     error_for_status,
 )
-from bot.github.observer import observe_request
 from bot.github.threads import object_in, objects_in
 from bot.github.transport import PER_PAGE
 
@@ -348,9 +347,7 @@ class App:
 
     def _ask(self, verb: str, path: str, token: str = "", **options: Any) -> Response[Any]:
         try:
-            with observe_request(verb, path) as tell:
-                answer = self._sessions[-1].ask(verb, path, token, **options)
-                tell(answer.status_code, answer.headers)
+            answer = self._sessions[-1].ask(verb, path, token, **options)
         except RequestError as error:
             kind = type(error.exc).__name__
             raise Unreachable(f"GitHub did not answer ({kind}): this will be retried later") from None

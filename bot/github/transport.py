@@ -45,7 +45,6 @@ from bot.github.errors import (
     error_for_status,
     resource_of,
 )
-from bot.github.observer import observe_request
 
 PER_PAGE = 100
 """Maximum number of items in one answer to a read."""
@@ -227,11 +226,9 @@ class HttpTransport:
         headers = {"If-None-Match": request.etag} if request.etag else None
         self.sent[request.verb] += 1
         try:
-            with observe_request(verb, request.path) as tell:
-                status, headers, text = requester.requestJson(
-                    verb, url, dict(request.query or {}), headers, request.body, self._connection
-                )
-                tell(status, headers)
+            status, headers, text = requester.requestJson(
+                verb, url, dict(request.query or {}), headers, request.body, self._connection
+            )
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
             if os.strerror(errno.EMFILE) in str(error):
                 raise Unreachable("cannot connect to GitHub: too many open files", TooManyFiles.usual_remedy) from error

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from functools import cache, partial
+from enum import Enum
+from functools import cache, partial, reduce
+from operator import or_
 from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from bot.domain.bounds import Count, Lenient, MaxChars, MaxItems, OneOf, OneWord, Past, Pattern
+from bot.domain.bounds import Count, Fraction, Lenient, MaxChars, MaxItems, OneOf, OneWord, Past, Pattern, Position
 from bot.domain.changes import TRACKED_NUMBER_LIMIT
 from bot.domain.shape import one_word
 from bot.domain.thread import ThreadId
@@ -112,7 +114,7 @@ def _reader(hint: Any) -> Read:
     if hint == ThreadId:
         return parse_key
     if origin in (Union, types.UnionType):
-        (kind,) = (argument for argument in arguments if argument is not type(None))
+        kind = reduce(or_, (argument for argument in arguments if argument is not type(None)))
         return parse_number if kind is int else _or_none(_reader(kind))
     if origin is tuple and arguments[-1] is Ellipsis:
         return _list_reader(_reader(arguments[0]))
@@ -122,6 +124,8 @@ def _reader(hint: Any) -> Read:
         return _dict_reader(*map(_reader, arguments))
     if is_dataclass(hint):
         return partial(decode, cast("Any", hint))
+    if issubclass(hint, Enum):
+        return cast("Read", hint)
     if issubclass(hint, tuple):
         return _row_reader(get_type_hints(hint, include_extras=True).values(), hint)
     return _PLAIN_READERS[hint]
@@ -137,6 +141,10 @@ def _bounded(read: Read, bound: object) -> Read:
             return lambda value: read(value) if value in values else _refuse()
         case Pattern(regex):
             return lambda value: value if isinstance(value, str) and regex.fullmatch(value) else _refuse()
+        case Position():
+            return lambda value: 0 if value == 0 and type(value) is int else read(value)
+        case Fraction():
+            return lambda value: min(1.0, max(0.0, read(value)))
         case MaxItems(count):
             return lambda value: read(as_list(value)[:count])
         case Past():

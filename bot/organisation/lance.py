@@ -28,10 +28,9 @@ from lancedb.table import AsyncTable
 
 from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.post import OrganisationKey
-from bot.domain.thread import ThreadId
 from bot.errors import UserError
 from bot.index.scoring import MAX_QUERY_TERMS
-from bot.organisation.rows import ThreadRow, literal, milliseconds, plain_terms, row_key, row_of, thread_of
+from bot.organisation.rows import ThreadRow, literal, milliseconds, plain_terms, row_of, thread_of
 from bot.organisation.term_counts import TermCounts
 from bot.ranking.rarity import idf
 from bot.recall.candidates import OrganisationUnavailable
@@ -183,13 +182,8 @@ class LanceCandidates:
         for rows in _batches(latest.values(), SMALL_BATCH):
             self._wait(self._write(partial(_merge, rows)), WRITE_SECONDS)
 
-    def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
-        if ids is None:
-            self._wait(self._erase(f"repository = {int(repository)}"), WRITE_SECONDS)
-            return
-        keys = [row_key(OrganisationKey(repository, each)) for each in ids]
-        for batch in _batches(keys, SMALL_BATCH):
-            self._wait(self._erase(f"key IN ({_quoted_list(batch)})"), WRITE_SECONDS)
+    def delete(self, repository: int) -> None:
+        self._wait(self._erase(f"repository = {int(repository)}"), WRITE_SECONDS)
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """As `Candidates.rebuild`. Of two at once, the one that began later stays."""

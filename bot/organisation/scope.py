@@ -42,7 +42,6 @@ class OrganisationRepository:
     visibility: Visibility = Visibility.PRIVATE
     shares: tuple[Share, ...] = ()
     people: tuple[str, ...] = ()
-    is_gone: bool = False
 
 
 def visible_to(reader: OrganisationRepository, repositories: Iterable[OrganisationRepository]) -> frozenset[int]:
@@ -55,7 +54,7 @@ def visible_to(reader: OrganisationRepository, repositories: Iterable[Organisati
 
 
 def _is_visible(reader: OrganisationRepository, other: OrganisationRepository) -> bool:
-    if other.is_gone or reader.is_gone or other.id == reader.id or other.installation != reader.installation:
+    if other.id == reader.id or other.installation != reader.installation:
         return False
     if other.visibility is Visibility.PUBLIC:
         return True

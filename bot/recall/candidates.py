@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Protocol
 
 from bot.domain.organisation import FoundThread, OrganisationThread
-from bot.domain.thread import ThreadId
 from bot.errors import WorldError
 
 
@@ -42,8 +41,8 @@ class Candidates(Protocol):
         One that ``is_gone`` stays as a tombstone without text, so that an older version arriving late cannot revive it.
         """
 
-    def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
-        """Erase threads, None for all of the repository, with their tombstones."""
+    def delete(self, repository: int) -> None:
+        """Erase all threads of the repository, with their tombstones."""
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """Build a new table from these threads and swap it in atomically.

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,7 +24,6 @@ from bot.server.options import ServerOptions
 from bot.server.organisation.guard import OrganisationGuard
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.organisation.search import Ranking
-from bot.server.spans import span
 from bot.server.storage.branches import CloneCache, DiskGuard, RateLimiter
 from bot.server.storage.github_access import TokenCache
 from bot.server.storage.inbox import Inbox
@@ -129,7 +127,6 @@ class RunLog:
     _began: float = field(init=False)
     _stage: str = ""
     _since: float = 0.0
-    _span: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
         self._began = self.clock()
@@ -156,11 +153,8 @@ class RunLog:
         self.writes += used.writes
 
     def on_stage(self, stage: str) -> None:
-        """End the current stage and its span, and start another; "" for none."""
+        """End the current stage, and start another; "" for none."""
         now = self.clock()
         if self._stage:
             self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
         self._stage, self._since = stage, now
-        self._span.close()
-        if stage:
-            self._span.enter_context(span(stage))

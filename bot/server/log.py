@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import sys
 import time
@@ -16,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TextIO
-from urllib.parse import unquote
 
 from bot.errors import OUT_OF_MEMORY, PrecedentError, StoreError, bug_report
 from bot.files import DISK_ERRORS, disk_fault
@@ -134,7 +132,7 @@ class OutageFilter(logging.Filter):
 def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: TextIO | None = None) -> None:
     """Write all logs of this process, including those of libraries, to ``stream`` (stderr)."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(LogFormatter(form, (*secrets, *_collector_keys(os.environ))))
+    handler.setFormatter(LogFormatter(form, secrets))
     handler.addFilter(OutageFilter())
     root = logging.getLogger()
     for former in list(root.handlers):
@@ -151,14 +149,6 @@ def hide(secrets: Iterable[str]) -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, LogFormatter):
             handler.formatter.hide(texts)
-
-
-def _collector_keys(environ: Mapping[str, str]) -> Iterator[str]:
-    """The header values for a trace collector, which its library may log when it complains."""
-    for name in ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"):
-        for header in environ.get(name, "").split(","):
-            value = header.partition("=")[2].strip() or header.strip()
-            yield from {text for text in (value, unquote(value)) if len(text) >= 8}
 
 
 class Bug(PrecedentError):

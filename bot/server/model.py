@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -77,8 +77,8 @@ class Arrival:
 
     ``id`` is "APP:GUID", or "APP:catch-up-KEY-NNN" for one of our own. ``event`` has no ``comment_author``, as authors
     are not stored. ``name`` is "owner/name" from the payload; it is shown, but never used to reach the repository.
-    ``request`` is in every log line about it. ``extra`` has ("trace", …) if there are traces, and for an installation
-    itself also ("added", "17,18"), ("account", "octo-org").
+    ``request`` is in every log line about it. ``extra`` has for an installation itself ("added", "17,18"),
+    ("account", "octo-org").
     """
 
     id: str
@@ -140,6 +140,17 @@ class Delivery:
     nearest: tuple[tuple[int, float, str], ...] = ()
     request: str = ""
     extra: tuple[tuple[str, str], ...] = ()
+
+
+def guid_of(delivery: Arrival | Delivery) -> str:
+    """GitHub's GUID of a delivery, as shown on the App's page; our own name for one that we made."""
+    return delivery.id.partition(":")[2]
+
+
+def delivery_fields(deliveries: Sequence[Arrival | Delivery]) -> dict[str, str]:
+    """The log fields for these deliveries: their requests, and GitHub's GUIDs or our own names for them."""
+    requests = dict.fromkeys(each.request for each in deliveries if each.request)
+    return {"request": " ".join(requests), "delivery": " ".join(map(guid_of, deliveries))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +327,9 @@ class ReceiveQueueFull(Exception):
 
 class ServerStopping(WorldError):
     """The process is ending; another one continues its work."""
+
+    def __init__(self) -> None:
+        super().__init__("the server stopped: the next one continues")
 
 
 EXCLUDED = "the repository is excluded"

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
-import os
 import re
-import secrets
-import stat
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, fields, replace
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from bot.domain.hosts import GITHUB
-from bot.errors import UserError, WorldError
+from bot.errors import UserError
 from bot.server.model import RepositoryScope
 from bot.settings.schema import SettingRule, SettingsError, Value, check_value, rules, setting
 
@@ -40,8 +37,8 @@ MIN_SECRET_CHARS = {"webhook_secret": 16, "webhook_secret_old": 16, "status_pass
 """Minimum lengths of the secrets that the operator chooses."""
 
 MIN_PASSWORD_BITS = 48
-"""Bits of the passwords of the status page. A stranger may guess as fast as the server answers (see
-`pages.access.PasswordLimiter`): at 5,000 guesses a second, half of all such passwords take 900 years."""
+"""Bits of the passwords of the status page. A stranger may guess as fast as the server answers: at 5,000 guesses a
+second, half of all such passwords take 900 years."""
 
 MAX_SECRET_CHARS = 16_384
 """Most characters of a secret; of its file, bytes count."""
@@ -82,13 +79,18 @@ class ServerOptions:
         form=r"(?:(?:s3|gs|az)://[^\s/@?#]{1,200}(?:/[^\s?#]{0,500})?|(?![^/]{0,20}://)[^\x00-\x1f]{1,1000})",
         wording="a folder, or an address such as s3://bucket/precedent",
     )
-    host: str = setting("127.0.0.1", "The address to listen on.", form=r"[0-9A-Za-z.:_-]{1,253}", wording="an address")
+    host: str = setting(
+        "127.0.0.1",
+        "The address to listen on; any but this one needs trusted proxies.",
+        form=r"[0-9A-Za-z.:_-]{1,253}",
+        wording="an address",
+    )
     port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
     workers: int = setting(1, "Worker processes to start; 0: receive only.", low=0, high=64)
     jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
     trusted_proxies: tuple[str, ...] = setting(
         (),
-        "Addresses or networks of proxies whose X-Forwarded-For names the client.",
+        "Addresses or networks of the proxies in front, whose X-Forwarded-For names the client.",
         form=r"[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?",
         wording="addresses or networks such as 10.0.0.0/8",
     )
@@ -127,10 +129,6 @@ class ServerOptions:
     @property
     def scope(self) -> RepositoryScope:
         return RepositoryScope(self.include, self.exclude, self.observe)
-
-    @property
-    def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        return tuple(map(ip_network, self.trusted_proxies))
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -346,66 +344,3 @@ def _explain(name: str) -> str:
     rule, _ = rules(ServerOptions)[name]
     also = f", or the name of a file that holds it in {variable(name)}_FILE" if rule.secret else ""
     return rule.explanation[0].lower() + rule.explanation[1:].rstrip(".") + also
-
-
-# If no password is set for the status page, the first start makes one and keeps it in a file in the data folder.
-
-
-PASSWORD_BYTES = 24
-"""Random bytes in a generated password."""
-
-REMEDY = "remove it; the next start generates a new one"
-
-
-def password_file(folder: Path) -> Path:
-    return folder / "status-password"
-
-
-def stored_password(folder: Path) -> str:
-    """Return the password of an earlier start, "" without a file. Raises UserError for an unusable file."""
-    file = password_file(folder)
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except OSError as error:
-        why = "it is a link" if file.is_symlink() else error.strerror
-        raise UserError(f"{file} cannot be read ({why}): {REMEDY}") from None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UserError(f"{file} is not a regular file: {REMEDY}")
-        return _check_password(file, os.read(descriptor, MAX_SECRET_CHARS + 1))
-    finally:
-        os.close(descriptor)
-
-
-def new_password(folder: Path) -> str:
-    """Make and store a new password, readable only by this account. Raises WorldError."""
-    file, password = password_file(folder), secrets.token_urlsafe(PASSWORD_BYTES)
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise WorldError(f"{file} cannot be created ({error.strerror}): check the folder's permissions") from None
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as handle:
-            handle.write(f"{password}\n")
-            handle.flush()
-            os.fsync(descriptor)
-    except OSError as error:
-        file.unlink(missing_ok=True)  # half a password would be refused at every start
-        raise WorldError(f"{file} cannot be written ({error.strerror}): make room") from None
-    return password
-
-
-def _check_password(file: Path, content: bytes) -> str:
-    try:
-        text = content.decode("utf-8").strip()
-    except ValueError:
-        raise UserError(f"{file} is not UTF-8 text: {REMEDY}") from None
-    if len(content) > MAX_SECRET_CHARS:
-        raise UserError(f"{file} is longer than {MAX_SECRET_CHARS:,} characters: {REMEDY}")
-    if len(text) < MIN_SECRET_CHARS["status_password"]:
-        raise UserError(f"{file} holds fewer than {MIN_SECRET_CHARS['status_password']} characters: {REMEDY}")
-    if guessing_bits(text) < MIN_PASSWORD_BITS:
-        raise UserError(f"{file} holds a password that can be guessed: {REMEDY}")
-    return text

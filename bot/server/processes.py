@@ -28,26 +28,17 @@ from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.server.dependencies import Run, RunDependencies, open_index, run_dependencies
 from bot.server.log import catch_error, run_guarded, write_logs
-from bot.server.options import (
-    WORKER_NAME_KEY,
-    ServerOptions,
-    new_password,
-    password_file,
-    stored_password,
-    worker_environment,
-)
+from bot.server.options import WORKER_NAME_KEY, ServerOptions, worker_environment
 from bot.server.organisation.guard import INDEX_UP
 from bot.server.pages import health
-from bot.server.receive.connections import open_listener, serve_http
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
-from bot.server.secret_files import SecretFiles
-from bot.server.spans import start_tracing, stop_tracing
+from bot.server.secret_files import SecretFiles, new_password, password_file, stored_password
 from bot.server.startup_check import OutsideChecks, StartupProblem, examine, raise_problems
 from bot.server.storage.database import Database, DatabaseClock
 from bot.server.storage.heartbeats import APP_HEARTBEAT
 from bot.server.storage.inbox import Inbox
-from bot.server.web import WebContext, create_app
+from bot.server.web import WebContext, create_app, open_listener, serve_http
 from bot.server.work.resync import Resync
 from bot.server.work.worker import Task, Worker, WorkerExit
 
@@ -61,8 +52,6 @@ HEALTHY_UPTIME = 30.0
 """Seconds after which a child counts as healthy: its successor starts after the first, short pause."""
 
 Child = subprocess.Popen[bytes]
-Start = Callable[[str], Child]
-"""Starts a worker of this name."""
 
 log = logging.getLogger(__name__)
 
@@ -88,11 +77,16 @@ class _WorkerSlot:
     pause: float = 0.0
     next_at: float = 0.0
 
+    def wait(self, now: float, pause: float) -> None:
+        """Start the next process after this pause, within the bounds."""
+        self.pause = min(MAX_RESTART_PAUSE, max(FIRST_RESTART_PAUSE, pause))
+        self.next_at, self.child = now + self.pause, None
+
 
 class Children:
     """Keeps ``count`` processes running; ``start`` starts one, and ``ended`` gets the name of one that ended."""
 
-    def __init__(self, start: Start, count: int, ended: Callable[[str], object] = str) -> None:
+    def __init__(self, start: Callable[[str], Child], count: int, ended: Callable[[str], object] = str) -> None:
         self._start = start
         self._ended = ended
         self._slots = [_WorkerSlot() for _ in range(count)]
@@ -103,12 +97,6 @@ class Children:
     def begin(self) -> None:
         """Start them, and watch them from now on."""
         self._thread.start()
-
-    @property
-    def running_pids(self) -> list[int]:
-        """Return the ids of running processes."""
-        children = [slot.child for slot in self._slots]
-        return [child.pid for child in children if child is not None and child.poll() is None]
 
     def ask_to_end(self) -> None:
         """Start no more, and send SIGTERM to those that run. May be repeated."""
@@ -147,12 +135,7 @@ class Children:
         """Note the end of a slot's process, and start a new one once the pause is over."""
         if slot.child is not None and (code := slot.child.poll()) is not None:
             uptime = now - slot.began
-            slot.pause = (
-                FIRST_RESTART_PAUSE
-                if uptime >= HEALTHY_UPTIME
-                else min(MAX_RESTART_PAUSE, max(FIRST_RESTART_PAUSE, 2 * slot.pause))
-            )
-            slot.next_at, slot.child = now + slot.pause, None
+            slot.wait(now, FIRST_RESTART_PAUSE if uptime >= HEALTHY_UPTIME else 2 * slot.pause)
             details = {"code": code, "lived": round(uptime), "again_in": slot.pause}
             log.warning("a worker ended; another one will be started", extra=details)
             if line := run_guarded(lambda: self._ended(slot.name)):
@@ -162,8 +145,7 @@ class Children:
                 slot.name = own_name()
                 slot.child, slot.began = self._start(slot.name), now
             except OSError as error:
-                slot.pause = min(MAX_RESTART_PAUSE, max(FIRST_RESTART_PAUSE, 2 * slot.pause))
-                slot.next_at = now + slot.pause
+                slot.wait(now, 2 * slot.pause)
                 log.warning("a worker cannot be started: %s", error.strerror)
 
 
@@ -255,9 +237,8 @@ def _serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child])
         with _keep_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
-            serve_http(create_app(door), options.host, options.port, stop.is_set, proxies=options.proxies)
+            serve_http(create_app(door), open_listener(options.host, options.port), stop, options.trusted_proxies)
             log.info("stopped", extra={"all_stored": writer.stop(STORE_SECONDS)})
-            stop_tracing()
 
 
 @contextmanager
@@ -292,7 +273,6 @@ def work(options: ServerOptions, run: Run, parent: int = 0, name: str = "", aliv
     line = run_guarded(lambda: codes.append(_run_worker(options, run, parent, name, alive)))
     if line:
         log.error("this worker exits: %s", line)
-    stop_tracing()
     logging.shutdown()
     os._exit(1 if line else codes[-1])
 
@@ -376,11 +356,9 @@ def _with_password(options: ServerOptions) -> ServerOptions:
 
 
 def _set_up_process(options: ServerOptions) -> None:
-    """Set up a process: its log, its traces, as many open files as it may have, and no core dump, which would contain
-    secrets."""
+    """Set up a process: its log, as many open files as it may have, and no core dump, which would contain secrets."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the secrets are watched; it would end the process
     write_logs(options.log, options.hidden)
-    start_tracing(os.environ)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(MAX_OPEN_FILES, most), most))

@@ -1,8 +1,10 @@
-"""Reads the secrets that are given as files again, when a file changes and on SIGHUP."""
+"""Secrets in files: reads those given as files again, when one changes and on SIGHUP, and makes a password."""
 
 from __future__ import annotations
 
 import logging
+import os
+import secrets
 import signal
 import stat
 import threading
@@ -12,9 +14,18 @@ from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from bot.errors import UserError
+from bot.errors import UserError, WorldError
 from bot.server.log import hide, run_guarded
-from bot.server.options import ServerOptions, read_secret, secret_files, variable
+from bot.server.options import (
+    MAX_SECRET_CHARS,
+    MIN_PASSWORD_BITS,
+    MIN_SECRET_CHARS,
+    ServerOptions,
+    guessing_bits,
+    read_secret,
+    secret_files,
+    variable,
+)
 
 CHECK_INTERVAL = 2.0
 """Seconds between two checks. A change takes effect at the second check that sees it."""
@@ -110,3 +121,66 @@ def _fingerprint(file: str) -> Mark:
     if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for its writer
         return ()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+# If no password is set for the status page, the first start makes one and keeps it in a file in the data folder.
+
+
+PASSWORD_BYTES = 24
+"""Random bytes in a generated password."""
+
+REMEDY = "remove it; the next start generates a new one"
+
+
+def password_file(folder: Path) -> Path:
+    return folder / "status-password"
+
+
+def stored_password(folder: Path) -> str:
+    """Return the password of an earlier start, "" without a file. Raises UserError for an unusable file."""
+    file = password_file(folder)
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        why = "it is a link" if file.is_symlink() else error.strerror
+        raise UserError(f"{file} cannot be read ({why}): {REMEDY}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UserError(f"{file} is not a regular file: {REMEDY}")
+        return _check_password(file, os.read(descriptor, MAX_SECRET_CHARS + 1))
+    finally:
+        os.close(descriptor)
+
+
+def new_password(folder: Path) -> str:
+    """Make and store a new password, readable only by this account. Raises WorldError."""
+    file, password = password_file(folder), secrets.token_urlsafe(PASSWORD_BYTES)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise WorldError(f"{file} cannot be created ({error.strerror}): check the folder's permissions") from None
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as handle:
+            handle.write(f"{password}\n")
+            handle.flush()
+            os.fsync(descriptor)
+    except OSError as error:
+        file.unlink(missing_ok=True)  # half a password would be refused at every start
+        raise WorldError(f"{file} cannot be written ({error.strerror}): make room") from None
+    return password
+
+
+def _check_password(file: Path, content: bytes) -> str:
+    try:
+        text = content.decode("utf-8").strip()
+    except ValueError:
+        raise UserError(f"{file} is not UTF-8 text: {REMEDY}") from None
+    if len(content) > MAX_SECRET_CHARS:
+        raise UserError(f"{file} is longer than {MAX_SECRET_CHARS:,} characters: {REMEDY}")
+    if len(text) < MIN_SECRET_CHARS["status_password"]:
+        raise UserError(f"{file} holds fewer than {MIN_SECRET_CHARS['status_password']} characters: {REMEDY}")
+    if guessing_bits(text) < MIN_PASSWORD_BITS:
+        raise UserError(f"{file} holds a password that can be guessed: {REMEDY}")
+    return text

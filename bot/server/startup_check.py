@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,9 +17,9 @@ from typing import Literal
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.app import EVENTS, PERMISSION_LEVELS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
-from bot.server.options import Misconfigured, ServerOptions, stored_password
+from bot.server.options import LOCAL_HOSTS, Misconfigured, ServerOptions, variable
 from bot.server.pages.health import MAX_CLOCK_SKEW_SECONDS
-from bot.server.spans import is_tracing_wanted, tracing_problem
+from bot.server.secret_files import stored_password
 from bot.server.storage.branches import MIN_FREE_BYTES
 from bot.settings.schema import Settings
 
@@ -69,12 +69,12 @@ def examine(options: ServerOptions, outside: OutsideChecks) -> list[StartupProbl
         results.append(check_text_model(Path(Settings().similar.model)))
     if outside.bind is not None:
         results += [
-            _run_check("port", outside.bind, f"{options.host}:{options.port} is free"),
+            _check_port(options, outside.bind),
             *_check_status_page(options),
         ]
     if outside.ask_index is not None:
         results += [*_check_organisation(options.organisation, outside.ask_index)]
-    return [*results, *_check_traces(os.environ)]
+    return results
 
 
 def raise_problems(problems: list[StartupProblem]) -> None:
@@ -99,6 +99,14 @@ def _run_check(name: str, check: Callable[[], object], message: str) -> StartupP
 def _may_pass(error: UserError) -> bool:
     """Whether the error may pass: a port is in use until the previous server has ended."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
+
+
+def _check_port(options: ServerOptions, bind: Callable[[], object]) -> StartupProblem:
+    """Check the port, and that a proxy is in front: slow and greedy clients are its affair."""
+    if options.host in LOCAL_HOSTS or options.trusted_proxies:
+        return _run_check("port", bind, f"{options.host}:{options.port} is free")
+    line = f"{options.host} may be reached without a proxy: listen on 127.0.0.1, or name the HTTPS proxies in front in"
+    return StartupProblem("port", "wrong", f"{line} {variable('trusted_proxies')}")
 
 
 def _check_git() -> StartupProblem:
@@ -267,14 +275,6 @@ def _missing_rights(info: AppInfo) -> Iterator[StartupProblem]:
         yield StartupProblem(
             "events", "warning", f"the App is not subscribed to {', '.join(missing)}: subscribe on its page"
         )
-
-
-def _check_traces(environ: Mapping[str, str]) -> Iterator[StartupProblem]:
-    """Check the traces, if they are wanted. The server can start without them."""
-    if line := tracing_problem(environ):
-        yield StartupProblem("traces", "warning", line)
-    elif is_tracing_wanted(environ):
-        yield StartupProblem("traces", "ok", "ready")
 
 
 def _check_status_page(options: ServerOptions) -> Iterator[StartupProblem]:

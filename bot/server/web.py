@@ -1,20 +1,25 @@
-"""The web application of the server: which address is answered by what."""
+"""The web application of the server, which listens behind a proxy: which address is answered by what."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from bot.errors import WorldError
+from bot.errors import UserError, WorldError
 from bot.server.model import STATES, RepositoryKey, State
 from bot.server.options import ServerOptions
 from bot.server.pages import metrics
@@ -24,7 +29,6 @@ from bot.server.pages.health import CachedChecks, readiness_checks
 from bot.server.pages.metrics import ReceiveHistogram
 from bot.server.pages.parts import DEAD_PATH, DIGESTS_PATH, policy
 from bot.server.pages.status_page import server_digest_page, status_page
-from bot.server.receive.connections import peer_of
 from bot.server.receive.endpoint import RecentRefusals, Webhook
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
@@ -37,6 +41,15 @@ FORM_TIMEOUT = 10.0
 
 MAX_FORM_BYTES = 65_536
 """Largest form body that is read."""
+
+DRAIN_SECONDS = 3
+"""Seconds for requests to end after the server was told to stop."""
+
+MAX_CONNECTIONS = 500
+"""A further connection gets 503."""
+
+KEEP_ALIVE_SECONDS = 75
+"""Longer than nginx keeps an idle connection to us (60 s), so that no delivery meets one that is being closed."""
 
 STORAGE_CHECKS = ("queue", "disk")
 """Checks that must pass to store deliveries."""
@@ -157,22 +170,27 @@ class StatusRoutes:
 
     def operate(self, request: Request) -> Response:
         """Have the browser ask for the operator's password, then return to the status page."""
-        access = self._access.require_operator(request.headers, peer_of(request.client))
+        access = self._access.require_operator(request.headers, _peer(request))
         return RedirectResponse("/", 303, PRIVATE_HEADERS) if isinstance(access, Role) else _denied_response(access)
 
     def for_readers(self, page: Callable[[Request, Role], Response]) -> Callable[[Request], Response]:
         """Wrap a page for those who may look; others get the answer that says why not."""
 
         def answer(request: Request) -> Response:
-            access = self._access.role(request.headers, peer_of(request.client))
+            access = self._access.role(request.headers, _peer(request))
             return page(request, access) if isinstance(access, Role) else _denied_response(access)
 
         return answer
 
     def _check_operator(self, request: Request) -> Role | Response:
         """``Role.OPERATE``, or the answer to a request that may not change anything."""
-        access = self._access.authorize_change(request.method, request.headers, peer_of(request.client))
+        access = self._access.authorize_change(request.method, request.headers, _peer(request))
         return access if isinstance(access, Role) else _denied_response(access)
+
+
+def _peer(request: Request) -> str:
+    """Who sent a request, as named by the proxy; for the log."""
+    return request.client.host if request.client else ""
 
 
 def _parts_response(name: str, parts: Mapping[str, bool]) -> Response:
@@ -226,3 +244,42 @@ async def healthz(_: Request) -> Response:
 async def database_unavailable(_: Request, error: Exception) -> Response:
     log.warning("not shown: %s", error)
     return PlainTextResponse("the database does not answer: see /status.json and the log\n", 503, PRIVATE_HEADERS)
+
+
+def open_listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises UserError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise UserError(f"cannot listen on {host}:{port} ({error.strerror}): choose another --port") from error
+    return listener
+
+
+def serve_http(app: ASGIApp, listener: socket.socket, stop: threading.Event, proxies: Sequence[str] = ()) -> None:
+    """Answer requests until ``stop``, then wait for those in progress. ``proxies`` are believed who their client is."""
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="error",
+        server_header=False,
+        forwarded_allow_ips=list(proxies),
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        h11_max_incomplete_event_size=16_384,
+    )
+    server = uvicorn.Server(config)
+    with ThreadPoolExecutor(1) as thread:  # in the main thread, it would take over our signals
+        serving = thread.submit(server.run, [listener])
+        serving.add_done_callback(lambda _: stop.set())
+        stop.wait()
+        server.should_exit = True
+        serving.result()

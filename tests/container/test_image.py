@@ -19,7 +19,7 @@ LIMIT, DOWNLOAD_LIMIT = 220_000_000, 95_000_000
 """Maximum bytes of the image, unpacked and compressed."""
 
 NOT_IN_THIS_IMAGE = {
-    *("githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "opentelemetry", "lancedb"),
+    *("githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "lancedb"),
     *("mcp", "mcp_types", "anyio", "pydantic"),
 }
 """What the webhook server, the tools for agents and an organisation's index need: separate extras."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from bot.domain.bounds import MAX_TITLE
+from bot.domain.bounds import MAX_QUOTE, MAX_TITLE
 from bot.errors import StoreError, UserError
 from bot.files import Globs, check_path, is_safe_path
 from bot.git.remote import checked_branch
@@ -15,7 +15,7 @@ from bot.memory.branch_store import Growth
 from bot.memory.manifest import ForeignFormat, decode_manifest, encode_manifest
 from bot.memory.model_store import read_ranking
 from bot.memory.shards import SCHEMAS, StoredShard, edit_shards, read_lines
-from bot.organisation.rows import MAX_TEXT_CHARS, row_of, thread_of
+from bot.organisation.rows import row_of, thread_of
 from bot.ranking.weights import ranking_fields, shipped
 from bot.settings.schema import SettingsError
 from bot.settings.yaml_file import load_plain, load_settings, load_texts
@@ -147,7 +147,7 @@ def test_a_row_of_an_organisations_index_has_limits_and_gives_its_thread_back(da
     if thread is not None:
         assert_storable(thread)
         assert len(thread.title) <= MAX_TITLE
-        assert len(thread.outcome.quote) <= MAX_TEXT_CHARS
+        assert len(thread.outcome.quote) <= MAX_QUOTE
         assert thread_of(row_of(thread)) == thread
 
 

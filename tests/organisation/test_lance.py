@@ -116,8 +116,6 @@ def test_writing_twice_changes_nothing(index: LanceCandidates) -> None:
 def test_deleted_threads_are_gone_together_with_their_tombstones(index: LanceCandidates) -> None:
     index.delete(1)
     index.upsert([thread(repository, key, "crash", 5) for repository in (1, 2) for key in (1, 2, "A'B")])
-    index.delete(1, [2, "A'B"])
-    assert sorted(find_ids(index, "crash", [1])) == [(1, 1)]
     index.delete(1)
     assert {repository for repository, _ in find_ids(index, "crash")} == {2}
     index.upsert([thread(2, 1, "", 9, is_gone=True)])
@@ -129,7 +127,7 @@ def test_deleted_threads_are_gone_together_with_their_tombstones(index: LanceCan
 def test_a_number_and_a_string_of_the_same_digits_are_different_ids(index: LanceCandidates) -> None:
     index.upsert([thread(1, 7, "crash"), thread(1, "7", "crash"), thread(1, "#7", "crash")])
     assert {key for _, key in find_ids(index, "crash")} == {7, "7", "#7"}
-    index.delete(1, ["7"])
+    index.upsert([thread(1, "7", "", 9, is_gone=True)])
     assert {key for _, key in find_ids(index, "crash")} == {7, "#7"}
 
 
@@ -143,7 +141,6 @@ def test_terms_and_ids_are_never_read_as_a_query(index: LanceCandidates) -> None
     for term in HOSTILE:
         assert {repository for repository, _ in find_ids(index, term, [1])} <= {1}, term
         assert all(repository == 1 for repository, _ in find_ids(index, f"{term} plain secret", [1]))
-        index.delete(1, [term])
         index.upsert([thread(1, f"id {term}"[:90], f"{term} plain", title=term)])
         assert list(index.rarity([term])) == [term]
     assert find_ids(index, "secret", [9]) == [(9, 1)]
@@ -199,7 +196,6 @@ def test_a_compaction_recounts_terms_after_growth(index: LanceCandidates) -> Non
 
 ERASE: dict[str, Callable[[LanceCandidates], object]] = {
     "one is gone": lambda index: index.upsert([thread(2, 5, "", revision=2, is_gone=True)]),
-    "one is erased": lambda index: index.delete(2, [5]),
     "all are erased": lambda index: index.delete(2),
     "nothing": lambda index: None,
 }
@@ -255,7 +251,7 @@ def test_text_forgotten_later_is_purged_from_a_large_file_too(tmp_path: Path) ->
         }
         table.add(pa.table(rows, schema=table.schema))
         index.compact(purges=True)
-        index.delete(1, [forgotten])
+        index.upsert([thread(1, forgotten, "", 9, is_gone=True)])
         assert secret.encode() in folder_content(tmp_path)
         for _ in range(2):
             index.compact(purges=True)

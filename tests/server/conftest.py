@@ -78,9 +78,8 @@ def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queue]:
 
 @pytest.fixture(scope="session")
 def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
-    """Port and process id of a web server with both passwords, which waits two seconds for headers."""
-    flags = ("--operator", OPERATOR, "--patience", "2")
-    with web_process(tmp_path_factory.mktemp("web"), *flags) as (port, process):
+    """Port and process id of a web server with both passwords."""
+    with web_process(tmp_path_factory.mktemp("web"), "--operator", OPERATOR) as (port, process):
         yield port, process.pid
 
 

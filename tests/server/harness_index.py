@@ -37,7 +37,7 @@ class HarnessIndex:
 
     def __post_init__(self) -> None:
         inbox = self.harness.env.inbox
-        self.changes = OrganisationChanges(inbox.database, inbox.queue, self.harness.env.clock)
+        self.changes = OrganisationChanges(inbox.database, self.harness.env.clock)
         self.reopen()
 
     def reopen(self) -> None:

@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from bot.server.model import Arrival, Instant, Lease, PendingWork, Priority, Rep
 from bot.server.storage.database import Database, Transaction, machine_clock
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.operations import Operation, replay_or_drop
-from bot.server.storage.queue import LEASE_DURATION, WorkQueue
+from bot.server.storage.queue import LEASE_DURATION
 from bot.server.work.worker import Worker
 
 REPOSITORY = RepositoryKey(7, 70)
@@ -47,18 +47,16 @@ def arrival(
     )
 
 
-class LossyQueue(WorkQueue):
-    """A queue that fails after ``adds_left`` additions, like a database that fails in the middle."""
+class LossyInbox(Inbox):
+    """An inbox that fails after ``adds_left`` additions to its queue, like a database that fails in the middle."""
 
     adds_left = 0
 
-    def add(
-        self, transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
-    ) -> None:
+    def enqueue(self, transaction: Transaction, work: Iterable[tuple[str, Priority]]) -> None:
         self.adds_left -= 1
         if self.adds_left < 0:
             raise ConnectionError("lost")
-        super().add(transaction, items, unread)
+        super().enqueue(transaction, work)
 
 
 class FileInbox(Inbox):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bot.server import options
+from bot.server import secret_files
 from bot.server.model import Delivery
 from bot.server.storage.database import Database
 from bot.server.storage.database import machine_clock as clock
@@ -126,7 +126,7 @@ class ServerStage:
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a page, requested with the generated password; (0, "") when nothing answers."""
         request = urllib.request.Request(f"{self.url}{path}")
-        if (file := options.password_file(self.data)).exists():
+        if (file := secret_files.password_file(self.data)).exists():
             coded = base64.b64encode(f"precedent:{file.read_text(encoding='ascii').strip()}".encode())
             request.add_header("Authorization", f"Basic {coded.decode()}")
         try:

@@ -84,9 +84,8 @@ def test_the_containers_have_few_privileges() -> None:
         [],
         ["MODEL=0"],
         ["SERVER=1"],
-        ["SERVER=1", "TRACES=1"],
         ["SERVER=1", "ORG=1"],
-        ["MODEL=0", "SERVER=1", "TRACES=1", "ORG=1"],
+        ["MODEL=0", "SERVER=1", "ORG=1"],
     ],
 )
 def test_make_and_the_compose_file_build_the_same_images(build_arguments: list[str]) -> None:
@@ -128,7 +127,7 @@ def test_a_unit_is_valid_and_gives_its_process_few_privileges(path: str, tmp_pat
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    defaults = service("bot")["build"]["args"]  # "${TRACES:-0}" is what compose makes of an empty environment
+    defaults = service("bot")["build"]["args"]  # "${ORG:-0}" is what compose makes of an empty environment
     default = re.compile(r"[$][{][A-Z]+:-(.*)[}]")
     arguments = [f"{name}={default.sub(lambda match: match[1], str(value))}" for name, value in defaults.items()]
     server_engine = Engine(tmp_path_factory.mktemp("engine"), IMAGE, arguments)

@@ -25,7 +25,7 @@ from tests.server.stub_server import RUNS
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 pooled = pytest.mark.skipif(pgbouncer.program() is None, reason="PgBouncer is not installed")
 
-MOST = 3
+MOST = 2
 """Connections of a worker to PostgreSQL."""
 
 REPOSITORIES = 8
@@ -132,14 +132,13 @@ def test_deliveries_are_handled_once_and_another_worker_takes_over_after_a_kill(
         (ended,) = [pid for _, numbers, pid in logged_runs(stage, "end") if numbers == [140]]
         assert ended != killed
         assert next(row for row in stage.rows() if row.id == last).state == "done"
-        assert "WARNING" not in pooler.log_text(), "it had nothing for a listener that is not there"
     finally:
         stage.close()
     assert stage.github.violations == []
 
 
 @pytest.mark.night
-def test_a_worker_has_at_most_three_connections(tmp_path: Path, postgres_url: str) -> None:
+def test_a_worker_has_at_most_two_connections(tmp_path: Path, postgres_url: str) -> None:
     stage = ServerStage(tmp_path, "bot", postgres_url)
     try:
         shops = create_projects(stage)

@@ -31,6 +31,7 @@ class ChildrenHarness:
 
     def __init__(self, command: list[str], count: int) -> None:
         self.command = command
+        self.processes: list[Child] = []
         self.started: list[float] = []
         self.names: list[str] = []
         self.ended: list[str] = []
@@ -40,7 +41,13 @@ class ChildrenHarness:
     def start(self, name: str) -> Child:
         self.started.append(time.monotonic())
         self.names.append(name)
-        return subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
+        child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
+        self.processes.append(child)
+        return child
+
+    @property
+    def running_pids(self) -> list[int]:
+        return [child.pid for child in self.processes if child.poll() is None]
 
     def end(self, name: str) -> None:
         self.ended.append(name)
@@ -59,10 +66,10 @@ def harness(request: pytest.FixtureRequest) -> Iterator[ChildrenHarness]:
 @pytest.mark.parametrize("harness", [(["sleep", "60"], 2)], indirect=True)
 def test_the_requested_number_of_children_runs_until_they_are_asked_to_end(harness: ChildrenHarness) -> None:
     harness.children.begin()
-    until(lambda: len(harness.children.running_pids) == 2)
+    until(lambda: len(harness.running_pids) == 2)
     harness.children.ask_to_end()
     assert harness.children.wait(5)
-    assert harness.children.running_pids == []
+    assert harness.running_pids == []
     assert len(set(harness.names)) == len(harness.started) == 2
     assert harness.ended == [], "they gave back their leases themselves"
 
@@ -71,10 +78,10 @@ def test_the_requested_number_of_children_runs_until_they_are_asked_to_end(harne
 @pytest.mark.parametrize("harness", [(["sleep", "60"], 1)], indirect=True)
 def test_a_killed_child_is_restarted_after_a_second(harness: ChildrenHarness) -> None:
     harness.children.begin()
-    until(lambda: harness.children.running_pids)
-    (first,) = harness.children.running_pids
+    until(lambda: harness.running_pids)
+    (first,) = harness.running_pids
     os.kill(first, signal.SIGKILL)
-    until(lambda: harness.children.running_pids not in ([], [first]))
+    until(lambda: harness.running_pids not in ([], [first]))
     assert 0.8 <= harness.started[1] - harness.started[0] <= 5
     assert harness.ended == harness.names[:1]
     assert harness.names[1] != harness.names[0]
@@ -93,19 +100,20 @@ def test_a_child_whose_leases_cannot_be_released_is_restarted_all_the_same(
 
 def test_the_leases_of_a_killed_worker_are_available_to_others_at_once() -> None:
     """Its leases need not expire, as its parent knows its name."""
-    inbox, names = FileInbox(), list[str]()
+    inbox, names, processes = FileInbox(), list[str](), list[Child]()
     inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
 
     def start(name: str) -> Child:
         names.append(name)
         inbox.queue.claim(name)  # in place of the process, which is not a real worker
-        return subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
+        processes.append(subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL))
+        return processes[-1]
 
     children = Children(start, 2, inbox.queue.release)
     children.begin()
-    until(lambda: len(children.running_pids) == 2)
+    until(lambda: len(processes) == 2)
     assert owners(inbox) == set(names)
-    os.kill(children.running_pids[0], signal.SIGKILL)
+    processes[0].kill()
     until(lambda: "" in owners(inbox))
     assert owners(inbox) == {"", names[1]}, "the other one keeps what it has"
     assert inbox.queue.claim("another")
@@ -145,11 +153,11 @@ def test_a_command_that_cannot_be_started_is_tried_again(harness: ChildrenHarnes
 @pytest.mark.parametrize("harness", [(STUBBORN, 1)], indirect=True)
 def test_a_child_that_does_not_end_in_time_is_killed(harness: ChildrenHarness) -> None:
     harness.children.begin()
-    until(lambda: harness.children.running_pids)
+    until(lambda: harness.running_pids)
     time.sleep(0.5)  # for the shell to have set its trap
     harness.children.ask_to_end()
     assert not harness.children.wait(0.5)
-    assert harness.children.running_pids == []
+    assert harness.running_pids == []
 
 
 @pytest.mark.slow

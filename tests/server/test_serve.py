@@ -22,7 +22,7 @@ import pytest
 from bot.errors import UserError, WorldError
 from bot.github.app import EVENTS, OPTIONAL_PERMISSIONS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised, Unreachable
-from bot.server import options as password
+from bot.server import secret_files as password
 from bot.server.options import Misconfigured, ServerOptions
 from bot.server.processes import RESYNC_DELAY, RESYNC_TASK
 from bot.server.startup_check import (
@@ -82,6 +82,20 @@ def outside(
 
 
 # -- the command ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "proxies", "starts"),
+    [("::1", (), True), ("0.0.0.0", (), False), ("::", (), False), ("0.0.0.0", ("10.0.0.0/8",), True)],
+)
+def test_a_server_that_may_be_reached_without_a_proxy_does_not_start(
+    tmp_path: Path, host: str, proxies: tuple[str, ...], starts: bool
+) -> None:
+    found = findings(tmp_path, outside(), host=host, trusted_proxies=proxies)
+    line = f"{host} may be reached without a proxy: listen on 127.0.0.1, or name the HTTPS proxies in front in"
+    assert found.get("port") == (
+        None if starts else StartupProblem("port", "wrong", f"{line} PRECEDENT_TRUSTED_PROXIES")
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The web side as a separate process: refusals, slow senders, large bodies, access to pages, and shutdown."""
+"""The web side as a separate process: refusals, large bodies, access to pages, and shutdown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import pytest
 
 from bot.errors import UserError
 from bot.server.model import Refused
-from bot.server.receive import connections
-from bot.server.receive.endpoint import MAX_SMALL_BODY, BodyBudget
+from bot.server.receive.endpoint import MAX_SMALL_BODY, SMALL_BUDGET, BodyBudget
+from bot.server.web import MAX_CONNECTIONS, open_listener
 from tests.server.client import (
     PASSWORD,
     Answer,
     auth_headers,
-    burst,
     delivery_headers,
     head,
     issue_event,
@@ -26,7 +25,6 @@ from tests.server.client import (
     request_once,
 )
 from tests.server.queues import until
-from tests.server.receive.test_slow_senders import peak_memory
 from tests.server.web_process import web_process
 
 MB = 1024 * 1024
@@ -109,46 +107,44 @@ def test_a_content_length_beside_chunked_encoding_is_refused(port: int) -> None:
     assert answer.status in (400, 411)
 
 
-@pytest.mark.slow
-def test_two_hundred_slow_senders_are_disconnected_and_do_not_delay_others(port: int) -> None:
-    async def send_slowly() -> tuple[list[Answer], list[Answer]]:
-        async with open_connections(port, 200) as slow_connections:
-            for connection in slow_connections:
-                await connection.send(b"POST /webhook HTTP/1.1\r\nHost: localhost\r\n")
-            sent = await burst(port, ((str(uuid.uuid4()), 17, number) for number in range(50)), 4)
-            for connection in slow_connections:
-                await connection.send(b"X-Drip: drop\r\n")
-            slow_answers = await asyncio.gather(*(connection.read_answer() for connection in slow_connections))
-            return [delivery.answer for delivery in sent], slow_answers
-
-    others, slow_answers = asyncio.run(send_slowly())
-    assert [answer.status for answer in others] == [202] * 50
-    assert [answer.status for answer in slow_answers] == [0] * 200
+def peak_memory(pid: int) -> int:
+    """The peak memory of a process, in kB."""
+    status_lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in status_lines if line.startswith("VmHWM"))
 
 
 @pytest.mark.slow
-def test_the_header_timeout_applies_to_a_second_request_too(port: int) -> None:
-    async def request_twice() -> tuple[Answer, Answer]:
-        async with open_connections(port) as (connection,):
-            first = await connection.ask("GET", "/healthz", {"Host": "localhost"})
-            await connection.send(b"GET /healthz HTTP/1.1\r\nHost: local")
-            return first, await connection.read_answer()
+def test_further_connections_than_there_are_places_get_503(tmp_path: Path) -> None:
+    async def scenario(port: int) -> tuple[int, int]:
+        async with open_connections(port, MAX_CONNECTIONS):
+            crowded = (await request_once(port, "GET", "/healthz", {"Host": "localhost"})).status
+        await asyncio.sleep(0.5)
+        return crowded, (await request_once(port, "GET", "/healthz", {"Host": "localhost"})).status
 
-    first, second = asyncio.run(request_twice())
-    assert (first.status, second.status) == (200, 0)
+    with web_process(tmp_path) as (port, _):
+        assert asyncio.run(scenario(port)) == (503, 200)
 
 
 @pytest.mark.slow
-def test_a_kept_connection_outlives_the_header_timeout_of_its_first_request(port: int) -> None:
-    async def request_repeatedly() -> list[int]:
-        statuses = []
-        async with open_connections(port) as (connection,):
-            for _ in range(4):
-                statuses.append((await connection.ask("GET", "/healthz", {"Host": "localhost"})).status)
-                await asyncio.sleep(0.8)
-        return statuses
+def test_unfinished_bodies_take_bounded_memory_and_others_are_told_to_come_again(tmp_path: Path) -> None:
+    body = b"a" * (MAX_SMALL_BODY - 1)
+    unfinished = head("POST", "/webhook", delivery_headers(body, content_length=str(MAX_SMALL_BODY))) + body
 
-    assert asyncio.run(request_repeatedly()) == [200] * 4
+    async def scenario(port: int) -> list[Answer]:
+        async with open_connections(port, 100) as lines:
+            await asyncio.gather(*(line.send(unfinished) for line in lines))
+            answers = [await line.read_answer(0.05) for line in lines]
+        return [answer for answer in answers if answer.status]
+
+    with web_process(tmp_path) as (port, process):
+        before = peak_memory(process.pid)
+        refused = asyncio.run(scenario(port))
+        assert refused, "some connections were reset before their answer was read"
+        assert {(answer.status, answer.headers["retry-after"], answer.closed) for answer in refused} == {
+            (503, "60", True)
+        }
+        assert peak_memory(process.pid) - before < 150_000
+        until(lambda: deliver(port).status == 202)
 
 
 def read_all(messages: list[dict[str, object]], length: int, seconds: float = 1) -> bytes | Refused:
@@ -158,7 +154,7 @@ def read_all(messages: list[dict[str, object]], length: int, seconds: float = 1)
         return messages.pop(0)
 
     async def read() -> bytes | Refused:
-        async with BodyBudget().body(length, "192.0.2.7", receive, seconds) as body:
+        async with BodyBudget(SMALL_BUDGET).body(length, receive, seconds) as body:
             return body
 
     return asyncio.run(read())
@@ -180,20 +176,16 @@ def test_a_body_that_is_shorter_or_longer_than_announced_is_refused() -> None:
     assert read_all([part(b"abcde", more=True)], 4) == Refused(413, "the body is longer than its Content-Length")
 
 
-def test_large_bodies_have_a_memory_budget_of_their_own() -> None:
-    async def receive_body(budget: BodyBudget, length: int) -> int:
-        async with budget.body(length, "192.0.2.7", lambda: asyncio.sleep(0, part(b"a" * length, more=False))) as body:
-            if isinstance(body, Refused):
-                return body.status
-            bodies.append(body)
-            return await receive_body(budget, MAX_SMALL_BODY) if len(bodies) == 1 else 202
+def test_only_as_many_bodies_as_fit_are_in_memory_at_once() -> None:
+    async def receive_at_once(budget: BodyBudget, lengths: list[int]) -> list[bool]:
+        async with budget.body(lengths[0], lambda: asyncio.sleep(0, part(b"a" * lengths[0], more=False))) as body:
+            later = await receive_at_once(budget, lengths[1:]) if lengths[1:] else []
+            return [isinstance(body, bytes), *later]
 
-    bodies: list[bytes] = []
-    assert asyncio.run(receive_body(BodyBudget(2 * MAX_SMALL_BODY, 4 * MAX_SMALL_BODY), 2 * MAX_SMALL_BODY)) == 202
-    bodies.clear()
-    assert asyncio.run(receive_body(BodyBudget(MAX_SMALL_BODY, 4 * MAX_SMALL_BODY), 2 * MAX_SMALL_BODY)) == 503, (
-        "half of the room is for one peer"
-    )
+    budget = BodyBudget(10)
+    assert asyncio.run(receive_at_once(budget, [6, 4])) == [True, True]
+    assert asyncio.run(receive_at_once(budget, [6, 5])) == [True, False]
+    assert asyncio.run(receive_at_once(budget, [10])) == [True], "all of it is free again"
 
 
 @pytest.mark.night
@@ -248,7 +240,6 @@ def test_only_a_request_with_the_password_gets_the_pages_also_from_here_or_throu
     "credentials", ["", ":", "precedent:", f"other:{PASSWORD}", f"precedent:{PASSWORD}x", PASSWORD]
 )
 def test_wrong_credentials_are_refused(port: int, credentials: str) -> None:
-    assert get(port, "/").status == 200, "wrong ones in a row would have to wait"
     assert get(port, "/", auth_headers(credentials)).status == 401
 
 
@@ -278,15 +269,15 @@ def test_refusals_are_not_counted_under_names_chosen_by_the_sender(port: int) ->
 
 
 def test_a_port_that_is_taken_is_reported_with_a_remedy() -> None:
-    with connections.open_listener("127.0.0.1", 0) as listener:
+    with open_listener("127.0.0.1", 0) as listener:
         listener.listen()
         port = listener.getsockname()[1]
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} .*choose another --port"):
-            connections.open_listener("127.0.0.1", port)
+            open_listener("127.0.0.1", port)
 
 
 def test_the_server_can_listen_on_an_ipv6_address() -> None:
-    with connections.open_listener("::1", 0) as listener:
+    with open_listener("::1", 0) as listener:
         assert listener.getsockname()[0] == "::1"
 
 

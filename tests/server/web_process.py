@@ -6,7 +6,6 @@ While the file FOLDER/away exists, the database does not answer.
 from __future__ import annotations
 
 import argparse
-import logging
 import signal
 import subprocess
 import sys
@@ -19,16 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bot.errors import WorldError
+from bot.server.log import write_logs
 from bot.server.model import WORKER_PREFIX
 from bot.server.options import ServerOptions
 from bot.server.pages import health
 from bot.server.processes import open_inbox
-from bot.server.receive import connections
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.storage.heartbeats import APP_HEARTBEAT
 from bot.server.storage.inbox import Inbox
-from bot.server.web import WebContext, create_app
+from bot.server.web import WebContext, create_app, open_listener, serve_http
 from tests.ports import free_port
 from tests.server.client import PASSWORD, SECRET
 
@@ -64,9 +63,8 @@ def main() -> int:
     parser.add_argument("--password", default=PASSWORD)
     parser.add_argument("--operator", default="")
     parser.add_argument("--proxy", action="append", default=[])
-    parser.add_argument("--patience", type=float, default=connections.HEADERS_TIMEOUT)
     arguments = parser.parse_args()
-    logging.basicConfig(level=logging.WARNING)
+    write_logs("text", ())
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     options = ServerOptions(
@@ -82,8 +80,7 @@ def main() -> int:
         inbox.heartbeats.store(APP_HEARTBEAT, {"slug": "helper", "ahead": 0})
         inbox.heartbeats.store(f"{WORKER_PREFIX}here", {"state": "ready"})
         context.writer.start()
-        patience, proxies = arguments.patience, options.proxies
-        connections.serve_http(create_app(context), "127.0.0.1", arguments.port, stop.is_set, patience, proxies)
+        serve_http(create_app(context), open_listener("127.0.0.1", arguments.port), stop, options.trusted_proxies)
         return 0 if context.writer.stop(3) else 1
 
 

@@ -16,9 +16,8 @@ from bot.cli.options import ServerArguments, argument, flag, header_option, json
 from bot.cli.output import table
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
-from bot.server.model import STATES, Delivery, RepositoryKey, RunRow, State, moment_text
+from bot.server.model import STATES, Delivery, RepositoryKey, RunRow, State, guid_of, moment_text
 from bot.server.options import read_options
-from bot.server.spans import guid_of
 
 if TYPE_CHECKING:
     from bot.server.storage.deliveries import DeliveryFilter

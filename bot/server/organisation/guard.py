@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from bot.domain.organisation import FoundThread, OrganisationThread
-from bot.domain.thread import ThreadId
 from bot.errors import WorldError
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.log import catch_error
@@ -190,9 +189,9 @@ class GuardedCandidates:
         self._write(lambda index: index.upsert(threads))
         self._guard.count_write(self._installation)
 
-    def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
+    def delete(self, repository: int) -> None:
         """As `Candidates.delete`."""
-        self._write(lambda index: index.delete(repository, ids))
+        self._write(lambda index: index.delete(repository))
         self._guard.count_write(self._installation)
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:

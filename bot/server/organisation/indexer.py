@@ -91,7 +91,7 @@ class OrganisationIndexer:
                     extra={"repository": changes[0].repository.text},
                 )
         pause = pause or self._compact()
-        self._changes.finish(lease, self._installation, round(1000 * pause))
+        self._run.inbox.finish_changes(lease, self._installation, round(1000 * pause))
 
     def _compact(self) -> float:
         """Compact the index if much was written, or its files hold what was forgotten. Returns how long to rest."""
@@ -222,7 +222,7 @@ def rebuild_installation(
         keys = changes.indexed_repositories(installation)
         run.organisation.index(installation).rebuild(_read_threads(keys, run, progress, tick, lost))
         changes.request_reread(list(progress.unread))
-        changes.finish(lease, installation)
+        run.inbox.finish_changes(lease, installation)
     return RebuildResult(installation, progress.repositories, progress.threads, tuple(sorted(progress.unread.values())))
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from bot.comment.render import render_page
 from bot.domain.thread_json import storable
-from bot.server.model import Delivery, Instant, RunRow
+from bot.server.model import Delivery, Instant, RunRow, guid_of
 from bot.server.pages.access import Role
 from bot.server.pages.parts import (
     DEAD_PATH,
@@ -24,7 +24,6 @@ from bot.server.pages.parts import (
     moment,
     repository_of,
 )
-from bot.server.spans import guid_of
 from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.operations import AuditEntry, DeadGroup, Operation, audit_entries, dead_groups

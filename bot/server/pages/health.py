@@ -12,7 +12,7 @@ from threading import Lock
 
 from bot.errors import WorldError
 from bot.server.log import CHECK_FAILED
-from bot.server.model import WORKER_PREFIX, Instant
+from bot.server.model import Instant
 from bot.server.options import ServerOptions
 from bot.server.storage.branches import describe_free_space
 from bot.server.storage.heartbeats import APP_HEARTBEAT, OBSTACLE, WORKER_TIMEOUT, LastNotes, live_workers
@@ -59,8 +59,7 @@ def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list
 
 def obstacles(heartbeats: LastNotes, now: Instant) -> list[str]:
     """Why live workers begin no run, for each that does not."""
-    notes = (heartbeats[f"{WORKER_PREFIX}{name}"][1] for name in live_workers(heartbeats, now))
-    return [str(note[OBSTACLE]) for note in notes if note.get(OBSTACLE)]
+    return [str(note[OBSTACLE]) for note in live_workers(heartbeats, now) if note.get(OBSTACLE)]
 
 
 def refusal_reason(inbox: Inbox, options: ServerOptions) -> str:

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from bot.github.errors import EVENT_LIMITS
-from bot.server.model import WORKER_PREFIX, Counters, Instant
+from bot.server.model import Counters, Instant
 from bot.server.organisation.guard import INDEX_UP, SEARCHES_METRIC
 from bot.server.pages.health import obstacles
 from bot.server.storage.counters import BUCKETS, DELIVERIES_METRIC
@@ -108,7 +108,7 @@ def _organisation_gauges(inbox: Inbox, now: Instant) -> Iterator[Metric]:
         return
     count, oldest = backlog
     heartbeats = inbox.heartbeats.all()
-    states = [int(heartbeats[f"{WORKER_PREFIX}{name}"][1].get(INDEX_UP, 1)) for name in live_workers(heartbeats, now)]
+    states = [int(note.get(INDEX_UP, 1)) for note in live_workers(heartbeats, now)]
     yield _gauge("organisation_up", "1 if the organisation's index answers all workers, else 0", min(states, default=1))
     yield _gauge("organisation_waiting", "Changes waiting to be applied to the organisation's index", count)
     seconds = (now - oldest) / 1000 if oldest else 0

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -17,10 +17,8 @@ from starlette.types import Receive, Scope, Send
 from bot.errors import WorldError
 from bot.server.log import log_fields
 from bot.server.model import EXCLUDED, HOUR, Arrival, DroppedDelivery, Instant, ReceiveQueueFull, Refused
-from bot.server.receive.connections import RETRY_AFTER, PeerShares, peer_of
 from bot.server.receive.webhook import EVENTS, WebhookRules, check_headers, guid, receive
 from bot.server.receive.writer import GroupCommitWriter
-from bot.server.spans import annotate, span, trace_receipt
 from bot.server.storage.counters import DELIVERIES_METRIC
 
 CLOSING_STATUSES = frozenset({408, 411, 413, 503})
@@ -33,81 +31,50 @@ MAX_SMALL_BODY = 1_000_000
 """Bytes. Larger bodies are parsed in a thread and have a budget of their own."""
 
 SMALL_BUDGET, LARGE_BUDGET = 64_000_000, 100_000_000
-"""Bytes of all small, and of all large bodies in memory at once; one peer may use half of that."""
+"""Bytes of all small, and of all large bodies in memory at once."""
 
-MIN_PART_BYTES = 100
-"""Smaller parts of a body count as this many bytes."""
-
-OVERLOADED = "too many deliveries at once"
+RETRY_AFTER = "60"
+"""Value of Retry-After, in seconds. GitHub does not retry, but our resync does."""
 
 log = logging.getLogger(__name__)
 
 
 class BodyBudget:
-    """Limits the bytes of bodies in memory. For one event loop."""
+    """Limits the bytes of bodies in memory to ``most``. For one event loop."""
 
-    def __init__(self, small: int = SMALL_BUDGET, large: int = LARGE_BUDGET) -> None:
-        self._small, self._large = PeerShares(small, small // 2), PeerShares(large, large // 2)
+    def __init__(self, most: int) -> None:
+        self._left = most
 
     @asynccontextmanager
     async def body(
-        self, length: int, peer: str, receive: Receive, seconds: float = BODY_TIMEOUT
+        self, length: int, receive: Receive, seconds: float = BODY_TIMEOUT
     ) -> AsyncIterator[bytes | Refused]:
-        """Read a body of the declared ``length``, or return why not. Its budget is held within the block.
-
-        Only received bytes count. An incomplete body gives way if others need the budget.
-        """
-        shares = self._large if length > MAX_SMALL_BODY else self._small
-        reading = _ArrivingBody(length, receive, seconds)
-        share = shares.open(peer, reading.give_way)
+        """Read a body of the declared ``length``, or give why not. What has arrived of it counts within the block."""
+        body = bytearray()
         try:
-            yield await reading.read(lambda much: shares.take(share, much))
+            yield await self._read(length, receive, seconds, body) or bytes(body)
         finally:
-            shares.close(share)
+            self._left += len(body)
 
-
-class _ArrivingBody:
-    """A body that is being received."""
-
-    def __init__(self, length: int, receive: Receive, seconds: float) -> None:
-        self._length = length
-        self._receive = receive
-        self._seconds = seconds
-        self._limit: asyncio.Timeout | None = None
-        self._gave_way = False
-
-    def give_way(self) -> bool:
-        """End it now, unless it is complete."""
-        if self._limit is None:
-            return False
-        self._limit.reschedule(asyncio.get_running_loop().time())
-        self._gave_way = True
-        return True
-
-    async def read(self, take: Callable[[int], bool]) -> bytes | Refused:
-        """Read the body; ``take`` says whether there is room for so many more bytes."""
+    async def _read(self, length: int, receive: Receive, seconds: float, body: bytearray) -> Refused | None:
+        """Add the parts to ``body`` as they arrive. Returns why the rest is not read."""
+        is_last = False
         try:
-            async with asyncio.timeout(self._seconds) as self._limit:
-                return await self._read(take)
+            async with asyncio.timeout(seconds):
+                while not is_last:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return Refused(400, "the connection ended before the body did")
+                    part, is_last = message.get("body", b""), not message.get("more_body")
+                    body += part
+                    self._left -= len(part)
+                    if len(body) > length:
+                        return Refused(413, "the body is longer than its Content-Length")
+                    if self._left < 0:
+                        return Refused(503, "too many deliveries at once")
         except TimeoutError:
-            return Refused(503, OVERLOADED) if self._gave_way else Refused(408, "the body took too long")
-        finally:
-            self._limit = None
-
-    async def _read(self, take: Callable[[int], bool]) -> bytes | Refused:
-        parts, bytes_left = list[bytes](), self._length
-        while True:
-            message = await self._receive()
-            if message["type"] != "http.request":
-                return Refused(400, "the connection ended before the body did")
-            parts.append(message.get("body", b""))
-            bytes_left -= len(parts[-1])
-            if bytes_left < 0:
-                return Refused(413, "the body is longer than its Content-Length")
-            if not take(max(MIN_PART_BYTES, len(parts[-1]))):
-                return Refused(503, OVERLOADED)
-            if not message.get("more_body"):
-                return b"".join(parts)
+            return Refused(408, "the body took too long")
+        return None
 
 
 class RecentRefusals:
@@ -137,18 +104,16 @@ class Webhook:
         """``rules`` returns those that hold now. ``observe`` is called with the seconds that an answer took."""
         self._rules, self._writer, self._clock, self._observe = rules, writer, clock, observe
         self._refusals = refusals
-        self._budget = BodyBudget()
+        self._small, self._large = BodyBudget(SMALL_BUDGET), BodyBudget(LARGE_BUDGET)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, since, request = time.perf_counter(), time.time_ns(), uuid.uuid4().hex[:16]
+        began, request = time.perf_counter(), uuid.uuid4().hex[:16]
         headers = dict(scope["headers"])
         with log_fields(request=request, delivery=guid(headers)):
             received = await self._receive_delivery(scope, headers, receive, request)
-            with trace_receipt(received, since) if isinstance(received, Arrival) else nullcontext(received) as traced:
-                status, outcome = await self._store_outcome(traced)
-                self._count_request(headers, status, outcome)
-                annotate({"http.response.status_code": status, "precedent.result": outcome})
-                log.info("%s %s", status, outcome, extra=_arrival_fields(received))
+            status, outcome = await self._store_outcome(received)
+            self._count_request(headers, status, outcome)
+            log.info("%s %s", status, outcome, extra=_arrival_fields(received))
             await _json_response(status, outcome, request)(scope, receive, send)
         self._observe(time.perf_counter() - began)
 
@@ -159,8 +124,7 @@ class Webhook:
         if isinstance(received, DroppedDelivery):
             return 202, f"dropped: {received.why}"
         try:
-            with span("store"):
-                return 202, "stored" if await self._writer.store(received) else "repeated"
+            return 202, "stored" if await self._writer.store(received) else "repeated"
         except TimeoutError:
             return 503, "it took too long to store"
         except (ReceiveQueueFull, WorldError) as error:
@@ -174,7 +138,8 @@ class Webhook:
         length = check_headers(method, headers)
         if isinstance(length, Refused):
             return length
-        async with self._budget.body(length, peer_of(scope["client"]), receive_more) as body:
+        budget = self._large if length > MAX_SMALL_BODY else self._small
+        async with budget.body(length, receive_more) as body:
             if isinstance(body, Refused):
                 return body
             arguments = (method, headers, body, self._rules(), self._clock(), request)

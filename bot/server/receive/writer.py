@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from bot.errors import WorldError
 from bot.server.log import catch_error, log_fields, run_guarded
-from bot.server.model import Arrival, ReceiveQueueFull
-from bot.server.spans import delivery_fields
+from bot.server.model import Arrival, ReceiveQueueFull, delivery_fields
 from bot.server.storage.inbox import Inbox
 
 MAX_GROUP = 32

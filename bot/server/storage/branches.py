@@ -223,7 +223,7 @@ class RateLimiter:
         """Wait until one more push is allowed. Raises ServerStopping."""
         recent = sorted(pushes)[-self.per_minute :]
         if len(recent) == self.per_minute and not self._wait_until(recent[0] + MINUTE, stop):
-            raise ServerStopping("the server stopped: the next one continues")
+            raise ServerStopping
 
     def _wait_until(self, moment: Instant, stop: threading.Event) -> bool:
         left = min(moment - self.clock(), MINUTE)  # a push in the future: the clock was set back

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import sqlalchemy as sa
 
@@ -27,13 +27,13 @@ BUSY_TIMEOUT, SHORT_BUSY_TIMEOUT = 30.0, 6.0
 """Seconds that a writer waits for another one of the same SQLite file; the short one if somebody awaits an answer."""
 
 LOCK_RETRY_SECONDS = (0.001, 0.003)
-"""Minimum and maximum seconds between two attempts to start writing."""
+"""Minimum and maximum seconds between two attempts to switch to a write-ahead log."""
 
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """A vanished server is noticed after 25 seconds."""
 
 POOL_SIZE = 2
-"""Connections per process to PostgreSQL, besides the one for notifications. Transactions are short."""
+"""Connections per process to PostgreSQL. Transactions are short."""
 
 _REMEDIES = {
     "authentication failed": "check the user and the password in its address",
@@ -49,10 +49,6 @@ SYNC_INTERVAL = 30.0
 log = logging.getLogger(__name__)
 Value = str | int | float | Sequence[int] | Sequence[str]
 Row = Mapping[str, Any]
-
-
-class NotificationsUnavailable(WorldError):
-    """A pooler in front of the database passes no notifications on."""
 
 
 class Transaction:
@@ -102,6 +98,16 @@ class DatabasePart:
         with self._database.transaction() as transaction:
             return transaction.change(sql, **values)
 
+    def _change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        with self._database.transaction() as transaction:
+            transaction.change_each(sql, rows)
+
+    @contextmanager
+    def _atomic(self) -> Iterator[Self]:
+        """The same tables within one transaction."""
+        with self._database.transaction() as transaction:
+            yield type(self)(transaction, self.now)
+
 
 class Database:
     """One database; ``url`` begins with sqlite: or postgresql:. Its own failures are raised as WorldError.
@@ -132,49 +138,6 @@ class Database:
             yield Transaction(connection)
 
     @contextlib.contextmanager
-    def urgent(self) -> Iterator[Transaction]:
-        """Open a transaction that is the only writer from its start, for requests that somebody waits for.
-
-        SQLite lets a blocked writer retry only after up to a tenth of a second, and later writers may overtake it: with
-        many writers, that occasionally adds up to a third of a second.
-        """
-        with self.transaction() as transaction:
-            if not self.is_postgres:
-                _begin_immediate(transaction.connection)
-            yield transaction
-
-    def notify(self, transaction: Transaction, channel: str) -> None:
-        """Notify listeners once the transaction is committed. On SQLite there are none."""
-        if self.is_postgres:
-            transaction.rows("select pg_notify(:channel, '')", channel=channel)
-
-    @contextlib.contextmanager
-    def listen(self, channel: str) -> Iterator[Callable[[float], bool]]:
-        """Listen on a separate connection to PostgreSQL, within the block.
-
-        Yields a function that waits up to so many seconds for a notification, and returns whether one came. Raises
-        WorldError, and NotificationsUnavailable behind a pooler, whose connections would go on listening for nobody.
-        """
-        engine = sa.create_engine(
-            self.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_connect_options()
-        )
-        with self.translate_errors(), engine.connect() as connection:
-            driver = connection.connection.driver_connection
-            driver_error = engine.dialect.loaded_dbapi.Error
-            assert driver is not None
-            if connection.exec_driver_sql("select pg_backend_pid()").scalar() != driver.info.backend_pid:
-                raise NotificationsUnavailable("a pooler in front of the database does not forward notifications")
-            connection.exec_driver_sql(f'listen "{channel}"')
-
-            def wait_for_notification(seconds: float) -> bool:
-                try:
-                    return any(True for _ in driver.notifies(timeout=seconds, stop_after=1))
-                except driver_error as error:
-                    raise WorldError(f"cannot receive the database's notifications: {error}") from error
-
-            yield wait_for_notification
-
-    @contextlib.contextmanager
     def translate_errors(self) -> Iterator[None]:
         """Turn the database's own failures within the block into WorldError."""
         try:
@@ -198,10 +161,12 @@ class Database:
         with self.transaction() as transaction:
             if self._has_tables(transaction):
                 return  # reading works on a read-only database
-        with self.urgent() as transaction:
+        with self.transaction() as transaction:
             if self.is_postgres:
                 transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
                 transaction.change(f"create schema if not exists {POSTGRES_SCHEMA}")
+            else:
+                transaction.change("begin immediate")  # which the driver does only before rows are changed
             if self._has_tables(transaction):
                 return  # another process was faster
             for statement in statements(postgres=self.is_postgres):
@@ -214,11 +179,8 @@ class Database:
 
     def _has_tables(self, transaction: Transaction) -> bool:
         """Whether the tables are there. Raises UserError if they have another version."""
-        sql = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
-        sql = sql if self.is_postgres else "select name from sqlite_master where name in :names and :ours <> ''"
-        tables = {
-            row["name"] for row in transaction.rows(sql, ours=POSTGRES_SCHEMA, names=["deliveries", "heartbeats"])
-        }
+        known = sa.inspect(transaction.connection).get_table_names(POSTGRES_SCHEMA if self.is_postgres else None)
+        tables = {"deliveries", "heartbeats"}.intersection(known)
         if not tables:
             return False
         sql = "select said_at from heartbeats where name = :name"
@@ -274,26 +236,6 @@ def _enable_write_ahead_log(connection: Any, deadline: float) -> None:
         time.sleep(random.uniform(*LOCK_RETRY_SECONDS))
 
 
-def _begin_immediate(connection: sa.Connection) -> None:
-    """Start writing, with frequent attempts for up to `SHORT_BUSY_TIMEOUT` seconds."""
-    deadline = time.monotonic() + SHORT_BUSY_TIMEOUT
-    (patience,) = connection.exec_driver_sql("PRAGMA busy_timeout").one()
-    connection.exec_driver_sql("PRAGMA busy_timeout=0")
-    try:
-        while True:
-            try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            except sa.exc.OperationalError as error:
-                code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-                if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-            else:
-                return
-            time.sleep(random.uniform(*LOCK_RETRY_SECONDS))
-    finally:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={patience}")
-
-
 _LIMITS_SQL = f"select set_config('search_path', '{POSTGRES_SCHEMA}', true), set_config('lock_timeout', '%s', true)"
 _USUAL_LIMITS = _LIMITS_SQL % "20s"
 _SHORT_LIMITS = _LIMITS_SQL % "3s" + ", set_config('statement_timeout', '5s', true)"
@@ -303,9 +245,8 @@ _TABLES_LOCK_NUMBER = 0x50726563_6564656E
 """The number of the advisory lock for creating tables."""
 
 
-def _connect_options() -> dict[str, object]:
-    """Options of a connection to PostgreSQL. Prepared statements would be left behind in a pooler's connections."""
-    return {"connect_timeout": 5, "prepare_threshold": None, **KEEPALIVE}
+_CONNECT_OPTIONS = {"connect_timeout": 5, "prepare_threshold": None, **KEEPALIVE}
+"""Options of a connection to PostgreSQL. Prepared statements would be left behind in a pooler's connections."""
 
 
 def _postgres(url: str, hurry: bool) -> sa.Engine:
@@ -313,7 +254,7 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
     return sa.create_engine(
         url,
         pool_pre_ping=True,
-        connect_args=_connect_options(),
+        connect_args=_CONNECT_OPTIONS,
         pool_size=POOL_SIZE,
         max_overflow=8 if hurry else 0,  # the web process answers several requests at once
         pool_timeout=patience,

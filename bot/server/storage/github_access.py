@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from bot.errors import WorldError
 from bot.github.app import App, InstallationInfo
 from bot.github.budget import MAX_WINDOW, RESERVE_SHARE, WINDOW_TOLERANCE, Rate, Rates, RequestBudget
+from bot.github.client import GitHubClient, NewestChange
 from bot.github.errors import NotInstalled, RateLimited
 from bot.server.model import MINUTE, Grant, Instant, RepositoryKey
 from bot.server.storage.database import DatabasePart, Value
@@ -24,6 +26,9 @@ MIN_TOKEN_VALIDITY = 20 * 60_000
 
 TOKEN_LIFETIME = 60 * 60_000
 """Milliseconds that GitHub's tokens live, even if our own clock is off."""
+
+MAX_ETAGS = 1_000
+"""Most repositories whose last answer is remembered."""
 
 _WINDOW_TOLERANCE_MS = round(1000 * WINDOW_TOLERANCE.total_seconds())
 _STORE_SQL = """
@@ -90,6 +95,29 @@ class TokenCache:
                 is_match = each == repository or each.installation == installation
                 if is_match or (repository is None and not installation):
                     del self._grants[each]
+
+
+class NewestChanges:
+    """Asks when an issue of a repository last changed, with the ETag of the last answer: if nothing changed since, that
+    does not count against the limit.
+
+    GitHub's ETags hold for one token only, and tokens stay in the process that asked for them. So do ETags, each with
+    the time of the change and nothing else of the answer. For one thread.
+    """
+
+    def __init__(self, api_url: str, most: int = MAX_ETAGS) -> None:
+        self._api_url = api_url
+        self._most = most
+        self._last: OrderedDict[RepositoryKey, NewestChange] = OrderedDict()
+
+    def __call__(self, grant: Grant) -> Instant:
+        """Return the time of the newest change, 0 for none. Raises ForgeError."""
+        last = self._last.pop(grant.repository, NewestChange(None, ""))
+        newest = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
+        self._last[grant.repository] = newest
+        if len(self._last) > self._most:
+            self._last.popitem(last=False)
+        return round(1000 * newest.at.timestamp()) if newest.at else 0
 
 
 def limit_end(error: RateLimited, now: Instant) -> Instant:

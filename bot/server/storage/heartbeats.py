@@ -75,10 +75,10 @@ class Heartbeats(DatabasePart):
         )
 
 
-def live_workers(notes: LastNotes, now: Instant) -> list[str]:
-    """Return the names of live workers, without their prefix."""
-    return sorted(
-        name.removeprefix(WORKER_PREFIX)
-        for name, (at, _note) in notes.items()
+def live_workers(notes: LastNotes, now: Instant) -> list[Note]:
+    """Return the last notes of the live workers."""
+    return [
+        note
+        for name, (at, note) in sorted(notes.items())
         if name.startswith(WORKER_PREFIX) and now - at <= WORKER_TIMEOUT
-    )
+    ]

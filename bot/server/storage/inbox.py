@@ -48,8 +48,8 @@ from bot.server.storage.deliveries import (
 from bot.server.storage.github_access import GitHubLimits
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.installations import Digests, Installations, row_after_run
-from bot.server.storage.outbox import OrganisationChanges, note_run
-from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue
+from bot.server.storage.outbox import OrganisationChanges
+from bot.server.storage.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue, add_work
 
 HANG_PAUSE = HOUR
 """Milliseconds until the next run of a repository whose run hung: it may end a worker, but no other one soon."""
@@ -74,7 +74,7 @@ class Inbox:
         self.now = now
         self.worker = worker
         self.queue = WorkQueue(database, now, histories)
-        self.changes = OrganisationChanges(database, self.queue, now)
+        self.changes = OrganisationChanges(database, now)
         self.installations = Installations(database, now)
         self.heartbeats = Heartbeats(database, now)
         self.limits = GitHubLimits(database, now)
@@ -88,7 +88,7 @@ class Inbox:
             first.setdefault(arrival.id, arrival)
         if not first:
             return []
-        with self.database.urgent() as transaction:
+        with self.database.transaction() as transaction:
             new_ids = self.put_within(transaction, first)
         return [arrival is first[arrival.id] and arrival.id in new_ids for arrival in arrivals]
 
@@ -141,6 +141,15 @@ class Inbox:
                 due = self.now() + round(1000 * seconds)
                 self.queue.finish(transaction, lease, due, lease.priority, is_unread=lease.is_history)
 
+    def finish_changes(self, lease: Lease, installation: int, pause: Instant = 0) -> None:
+        """End the lease of an installation's changes; its key is due again with the next of them or a purge, and not
+        within ``pause`` milliseconds."""
+        with self.database.transaction() as transaction:
+            if self.queue.lock(transaction, lease):
+                next_due = OrganisationChanges(transaction, self.now).next_due(installation)
+                due = 0 if next_due is None else max(next_due, self.now() + pause)
+                self.queue.finish(transaction, lease, due, Priority.CATCH_UP)
+
     def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> bool:
         """Store results, run, counters and the state of the repository, and end the lease. If the lease was lost,
         store nothing and return False.
@@ -156,7 +165,7 @@ class Inbox:
             before = installations.repository(work.repository)
             row = row_after_run(before, work, report, now)
             installations.store_run_state(row)
-            note_run(transaction, work, row, report, before.last_run, now)
+            OrganisationChanges(transaction, self.now).note_run(work, row, report, before.last_run)
             close_run(transaction, work, report, now)
             if report.requeue_after:
                 _schedule_follow_up(transaction, work, row, now, report)
@@ -264,7 +273,7 @@ class Inbox:
         unread = frozenset[str]().union(
             *(Installations(transaction, self.now).unread_keys(batch) for batch in batches(list(urgent)))
         )
-        self.queue.add(transaction, [(key, priority, now) for key, priority in urgent.items()], unread)
+        add_work(transaction, [(key, priority, now) for key, priority in urgent.items()], now, unread)
 
     def purge(self, before: Instant) -> int:
         """Delete what ended before then, except dead deliveries. Returns how many deliveries went."""

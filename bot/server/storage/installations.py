@@ -23,7 +23,7 @@ from bot.server.model import (
 )
 from bot.server.storage.database import DatabasePart, Row, to_json
 from bot.server.storage.github_access import GitHubLimits
-from bot.server.storage.outbox import note_gone
+from bot.server.storage.outbox import OrganisationChanges
 
 if TYPE_CHECKING:
     from bot.questions.digest import DigestSection, MaintainerReport
@@ -162,15 +162,14 @@ class Installations(DatabasePart):
 
     def mark_gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
-        now = self.now()
         with self._database.transaction() as transaction:
             transaction.change(
                 "insert into repositories (key, state, changed) values (:key, 'gone', :now)"
                 " on conflict (key) do update set state = 'gone', changed = excluded.changed",
                 key=repository.text,
-                now=now,
+                now=self.now(),
             )
-            note_gone(transaction, repository, now)
+            OrganisationChanges(transaction, self.now).note_gone(repository)
             return Installations(transaction, self.now).drop_waiting(repository, why)
 
     def drop_waiting(self, repository: RepositoryKey, why: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.server.model import (
@@ -17,7 +17,6 @@ from bot.server.model import (
     HOUR,
     MINUTE,
     Instant,
-    Lease,
     PendingWork,
     Priority,
     RepositoryKey,
@@ -25,8 +24,8 @@ from bot.server.model import (
     RepositoryScope,
     RunReport,
 )
-from bot.server.storage.database import Database, DatabasePart, Row, Transaction, to_json
-from bot.server.storage.queue import WorkQueue, add_work
+from bot.server.storage.database import DatabasePart, Row, to_json
+from bot.server.storage.queue import add_work
 
 INDEX_HEARTBEAT = "organisation"
 """The heartbeat that shows that there is an index, and where."""
@@ -62,10 +61,6 @@ FIRST_ROW_PAUSE, MAX_ROW_PAUSE = MINUTE // 2, 15 * MINUTE
 """Milliseconds until a row is retried; the pause doubles each time."""
 
 _KEY = re.compile(r"organisation-([1-9][0-9]{0,17})")
-_INSERT = (
-    "insert into organisation_changes (installation, repository, threads, changed_at)"
-    " values (:installation, :repository, :threads, :changed_at)"
-)
 
 
 def queue_key(installation: int) -> str:
@@ -79,106 +74,10 @@ def installation_of(key: str) -> int:
     return int(match[1]) if match else 0
 
 
-def note_run(
-    transaction: Transaction, work: PendingWork, row: RepositoryRow, report: RunReport, last_run: Instant, now: Instant
-) -> None:
-    """Note what a run changed in memory, in the transaction that ends it; ``row`` is the repository after it.
-
-    The whole memory is noted when its history was just read, when too many threads changed, when ``ignore.people``
-    changed, and when a run since ``last_run`` never ended: it may have pushed.
-    """
-    key = work.repository
-    if not key.number or not is_on(transaction):
-        return
-    stored = transaction.row("select indexed, people from repositories where key = :key", key=key.text)
-    changed = report.changed
-    is_whole = (
-        len(changed) > MAX_ROW_THREADS
-        or not (stored and stored["indexed"])
-        or _has_unfinished_run(transaction, work, last_run)
-    )
-    if stored and report.people not in (None, stored["people"]):
-        is_whole = True
-        note_forgotten(transaction, key.installation, now)
-        sql = "update repositories set people = :people where key = :key"
-        transaction.change(sql, people=report.people, key=key.text)
-    if is_whole and not (row.is_unread or row.history):
-        insert_and_queue(transaction, [(key, None)], now)
-        mark_indexed(transaction, [key], is_indexed=True)
-        return
-    if is_whole:  # the run that reads the end of the history will note it
-        mark_indexed(transaction, [key], is_indexed=False)
-    if 0 < len(changed) <= MAX_ROW_THREADS:
-        insert_and_queue(transaction, [(key, sorted(changed))], now)
-
-
 def people_digest(people: Collection[str]) -> str:
     """A fingerprint of logins in any order and case, "" for none."""
     names = " ".join(sorted(login.casefold() for login in people))
     return hashlib.sha256(names.encode()).hexdigest()[:16] if names else ""
-
-
-def note_gone(transaction: Transaction, repository: RepositoryKey, now: Instant) -> None:
-    """Note that a repository is gone, in the transaction that marks it so."""
-    if repository.number and is_on(transaction):
-        insert_and_queue(transaction, [(repository, None)], now)
-        mark_indexed(transaction, [repository], is_indexed=False)
-
-
-def note_forgotten(transaction: Transaction, installation: int, now: Instant) -> None:
-    sql = (
-        "insert into heartbeats (name, said_at, note) values (:name, :due, :note)"
-        " on conflict (name) do update set note = excluded.note, said_at = case"
-        " when heartbeats.said_at < excluded.said_at then heartbeats.said_at else excluded.said_at end"
-    )
-    transaction.change(
-        sql, name=f"{PURGE_PREFIX}{installation}", due=now + PURGE_DELAY, note=to_json({"left": PURGE_COUNT})
-    )
-
-
-def is_on(transaction: Transaction) -> bool:
-    return transaction.row("select 1 from heartbeats where name = :name", name=INDEX_HEARTBEAT) is not None
-
-
-def _has_unfinished_run(transaction: Transaction, work: PendingWork, last_run: Instant) -> bool:
-    sql = "select 1 from runs where repository = :repository and began >= :since and ended = 0 and id <> :id limit 1"
-    since = max(last_run - MAX_PROCESS_SKEW, work.began_at - 30 * DAY)
-    return transaction.row(sql, repository=work.repository.text, since=since, id=work.id) is not None
-
-
-def insert_and_queue(
-    transaction: Transaction, changes: Sequence[tuple[RepositoryKey, Sequence[int] | None]], now: Instant
-) -> None:
-    insert_changes(transaction, changes, now)
-    queue_installations(transaction, {key.installation for key, _ in changes}, now)
-
-
-def insert_changes(
-    transaction: Transaction, changes: Iterable[tuple[RepositoryKey, Sequence[int] | None]], now: Instant
-) -> None:
-    transaction.change_each(
-        _INSERT,
-        [
-            {
-                "installation": key.installation,
-                "repository": key.text,
-                "threads": "" if threads is None else to_json(threads),
-                "changed_at": now,
-            }
-            for key, threads in changes
-        ],
-    )
-
-
-def queue_installations(transaction: Transaction, installations: Iterable[int], now: Instant) -> None:
-    add_work(transaction, [(queue_key(each), Priority.CATCH_UP, now) for each in installations], now)
-
-
-def mark_indexed(transaction: Transaction, repositories: Sequence[RepositoryKey], *, is_indexed: bool) -> None:
-    transaction.change_each(
-        "update repositories set indexed = :indexed where key = :key",
-        [{"key": each.text, "indexed": int(is_indexed)} for each in repositories],
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +93,56 @@ class IndexChange:
 class OrganisationChanges(DatabasePart):
     """The table ``organisation_changes``. Every method raises WorldError when the database is not available."""
 
-    def __init__(self, database: Database, queue: WorkQueue, now: Callable[[], Instant]) -> None:
-        super().__init__(database, now)
-        self._queue = queue
+    def note_run(self, work: PendingWork, row: RepositoryRow, report: RunReport, last_run: Instant) -> None:
+        """Note what a run changed in memory, in the transaction that ends it; ``row`` is the repository after it.
+
+        The whole memory is noted when its history was just read, when too many threads changed, when ``ignore.people``
+        changed, and when a run since ``last_run`` never ended: it may have pushed.
+        """
+        key = work.repository
+        if not key.number or not self.is_on():
+            return
+        stored = self._row("select indexed, people from repositories where key = :key", key=key.text)
+        changed = report.changed
+        is_whole = (
+            len(changed) > MAX_ROW_THREADS
+            or not (stored and stored["indexed"])
+            or self._has_unfinished_run(work, last_run)
+        )
+        if stored and report.people not in (None, stored["people"]):
+            is_whole = True
+            self.note_forgotten(key.installation)
+            sql = "update repositories set people = :people where key = :key"
+            self._change(sql, people=report.people, key=key.text)
+        if is_whole and not (row.is_unread or row.history):
+            self.request_reread([key])
+            self._mark_indexed([key], is_indexed=True)
+            return
+        if is_whole:  # the run that reads the end of the history will note it
+            self._mark_indexed([key], is_indexed=False)
+        if 0 < len(changed) <= MAX_ROW_THREADS:
+            self._insert([(key, sorted(changed))])
+            self._queue([key.installation])
+
+    def note_gone(self, repository: RepositoryKey) -> None:
+        """Note that a repository is gone, in the transaction that marks it so."""
+        if repository.number and self.is_on():
+            self.request_reread([repository])
+            self._mark_indexed([repository], is_indexed=False)
+
+    def note_forgotten(self, installation: int) -> None:
+        """Note that something leaves the index for good, so that its files are purged a while later."""
+        self._change(
+            "insert into heartbeats (name, said_at, note) values (:name, :due, :note)"
+            " on conflict (name) do update set note = excluded.note, said_at = case"
+            " when heartbeats.said_at < excluded.said_at then heartbeats.said_at else excluded.said_at end",
+            name=f"{PURGE_PREFIX}{installation}",
+            due=self.now() + PURGE_DELAY,
+            note=to_json({"left": PURGE_COUNT}),
+        )
+
+    def is_on(self) -> bool:
+        return self._row("select 1 from heartbeats where name = :name", name=INDEX_HEARTBEAT) is not None
 
     def take(self, installation: int) -> list[IndexChange]:
         """Take the oldest due rows of one repository; a row that failed before is taken alone.
@@ -229,15 +175,14 @@ class OrganisationChanges(DatabasePart):
 
     def mark_done(self, changes: Sequence[IndexChange]) -> None:
         """Delete these rows: the index has what they name."""
-        with self._database.transaction() as transaction:
-            _delete(transaction, changes)
+        self._change_each("delete from organisation_changes where seq = :seq", [{"seq": each.seq} for each in changes])
 
     def divide(self, changes: Sequence[IndexChange], threads: Sequence[int]) -> None:
         """Replace rows of one repository with rows that list all its threads, each done in seconds."""
         parts = [threads[start : start + MAX_ROW_THREADS] for start in range(0, len(threads), MAX_ROW_THREADS)]
-        with self._database.transaction() as transaction:
-            _delete(transaction, changes)
-            insert_changes(transaction, [(changes[0].repository, part) for part in parts], self.now())
+        with self._atomic() as part:
+            part.mark_done(changes)
+            part._insert([(changes[0].repository, each) for each in parts])
 
     def claim_repair(self, installation: int) -> bool:
         """Return whether an installation's index may be replaced now; if so, nobody else may for a while."""
@@ -251,23 +196,14 @@ class OrganisationChanges(DatabasePart):
 
     def note_repaired(self, installation: int) -> None:
         """Note all memories of an installation in place of earlier notes, as its index is new and empty."""
-        now = self.now()
-        with self._database.transaction() as transaction:
-            transaction.change(
+        with self._atomic() as part:
+            part._change(
                 "update heartbeats set said_at = :next where name = :name",
                 name=f"{REPAIR_PREFIX}{installation}",
-                next=now + REPAIR_INTERVAL,
+                next=self.now() + REPAIR_INTERVAL,
             )
-            sql = "delete from organisation_changes where installation = :installation"
-            transaction.change(sql, installation=installation)
-            insert_and_queue(
-                transaction, [(key, None) for key in _indexed_repositories(transaction, installation)], now
-            )
-
-    def note_forgotten(self, installation: int) -> None:
-        """Note that something leaves the index for good, so that its files are purged a while later."""
-        with self._database.transaction() as transaction:
-            note_forgotten(transaction, installation, self.now())
+            part._change("delete from organisation_changes where installation = :number", number=installation)
+            part.request_reread(part.indexed_repositories(installation))
 
     def is_purge_due(self, installation: int) -> bool:
         """Whether files that hold forgotten threads may be rewritten or removed."""
@@ -298,31 +234,28 @@ class OrganisationChanges(DatabasePart):
 
     def indexed_repositories(self, installation: int) -> list[RepositoryKey]:
         """The repositories of an installation whose memories are in the index, or noted for it."""
-        with self._database.transaction() as transaction:
-            return _indexed_repositories(transaction, installation)
+        sql = "select key from repositories where indexed = 1 and key like :some order by key"
+        return [RepositoryKey.of(row["key"]) for row in self._rows(sql, some=f"{installation}-%")]
 
     def request_reread(self, repositories: Sequence[RepositoryKey]) -> None:
-        """Note that the whole memory of each of these must be read again."""
-        with self._database.transaction() as transaction:
-            insert_and_queue(transaction, [(key, None) for key in repositories], self.now())
+        """Note that the whole memory of each of these must be read again, or that it may be gone."""
+        with self._atomic() as part:
+            part._insert([(key, None) for key in repositories])
+            part._queue({key.installation for key in repositories})
 
     def is_gone(self, repository: RepositoryKey) -> bool:
         """Whether the repository is gone, or no longer known."""
         row = self._row("select state from repositories where key = :key", key=repository.text)
         return row is None or row["state"] == "gone"
 
-    def finish(self, lease: Lease, installation: int, pause: Instant = 0) -> None:
-        """End the lease; the key is due again with the next row or purge, and not within ``pause`` milliseconds."""
+    def next_due(self, installation: int) -> Instant | None:
+        """When the next row or purge of an installation is due, 0 for a new row; None if there is none."""
         sql = (
             "select min(due) as due from (select next_at as due from organisation_changes"
             " where installation = :installation union all select said_at from heartbeats where name = :purge) as dues"
         )
-        with self._database.transaction() as transaction:
-            if not self._queue.lock(transaction, lease):
-                return
-            row = transaction.row(sql, installation=installation, purge=f"{PURGE_PREFIX}{installation}")
-            due = 0 if row is None or row["due"] is None else max(row["due"], self.now() + pause)
-            self._queue.finish(transaction, lease, due, Priority.CATCH_UP)
+        row = self._row(sql, installation=installation, purge=f"{PURGE_PREFIX}{installation}")
+        return row["due"] if row else None
 
     def align(self, place: str, scope: RepositoryScope, version: str = "") -> int:
         """Note every repository whose memory is missing from the index, or should no longer be in it.
@@ -334,60 +267,80 @@ class OrganisationChanges(DatabasePart):
         from bot.organisation.documents import DOCUMENT_VERSION  # not at the top: it loads the analyser
 
         note = to_json({"place": hashlib.sha256(f"{version or DOCUMENT_VERSION} {place}".encode()).hexdigest()[:16]})
-        with self._database.transaction() as transaction:
-            heartbeat = transaction.row("select note from heartbeats where name = :name", name=INDEX_HEARTBEAT)
+        with self._atomic() as part:
+            heartbeat = part._row("select note from heartbeats where name = :name", name=INDEX_HEARTBEAT)
             if is_new := heartbeat is None or heartbeat["note"] != note:
-                _clear(transaction)
-                transaction.change(
+                part._clear()
+                part._change(
                     "insert into heartbeats (name, said_at, note) values (:name, :now, :note)",
                     name=INDEX_HEARTBEAT,
                     now=self.now(),
                     note=note,
                 )
             misplaced = {True: list[RepositoryKey](), False: list[RepositoryKey]()}
-            for row in transaction.rows("select * from repositories order by key"):
+            for row in part._rows("select * from repositories order by key"):
                 key, belongs = RepositoryKey.of(row["key"]), row["state"] != "gone" and scope.includes(row["name"])
                 is_read = not (row["unread"] or row["history"])
                 is_misplaced = belongs != bool(row["indexed"]) or (is_new and not belongs)
                 if key.number and is_misplaced and (is_read or not belongs):
                     misplaced[belongs].append(key)
             for belongs, keys in misplaced.items():
-                mark_indexed(transaction, keys, is_indexed=belongs)
-            insert_changes(transaction, [(key, None) for keys in misplaced.values() for key in keys], self.now())
-            pending = transaction.rows("select distinct installation from organisation_changes")
-            queue_installations(transaction, {row["installation"] for row in pending}, self.now())
+                part._mark_indexed(keys, is_indexed=belongs)
+                part._insert([(key, None) for key in keys])
+            pending = part._rows("select distinct installation from organisation_changes")
+            part._queue({row["installation"] for row in pending})
         return sum(map(len, misplaced.values()))
 
     def switch_off(self) -> None:
         """Forget all notes and make no more; next time, the index starts empty."""
-        with self._database.transaction() as transaction:
-            if is_on(transaction):
-                _clear(transaction)
+        with self._atomic() as part:
+            if part.is_on():
+                part._clear()
 
     def backlog(self) -> tuple[int, Instant] | None:
         """How many rows wait, and the time of the oldest (0: none); None while the index is switched off."""
-        with self._database.transaction() as transaction:
-            if not is_on(transaction):
-                return None
-            row = transaction.row("select count(*) as many, min(changed_at) as oldest from organisation_changes")
+        if not self.is_on():
+            return None
+        row = self._row("select count(*) as many, min(changed_at) as oldest from organisation_changes")
         return (int(row["many"]), int(row["oldest"] or 0)) if row else (0, 0)
 
+    def _has_unfinished_run(self, work: PendingWork, last_run: Instant) -> bool:
+        sql = (
+            "select 1 from runs where repository = :repository and began >= :since and ended = 0 and id <> :id limit 1"
+        )
+        since = max(last_run - MAX_PROCESS_SKEW, work.began_at - 30 * DAY)
+        return self._row(sql, repository=work.repository.text, since=since, id=work.id) is not None
 
-def _indexed_repositories(transaction: Transaction, installation: int) -> list[RepositoryKey]:
-    sql = "select key from repositories where indexed = 1 and key like :some order by key"
-    return [RepositoryKey.of(row["key"]) for row in transaction.rows(sql, some=f"{installation}-%")]
+    def _insert(self, changes: Iterable[tuple[RepositoryKey, Sequence[int] | None]]) -> None:
+        self._change_each(
+            "insert into organisation_changes (installation, repository, threads, changed_at)"
+            " values (:installation, :repository, :threads, :changed_at)",
+            [
+                {
+                    "installation": key.installation,
+                    "repository": key.text,
+                    "threads": "" if threads is None else to_json(threads),
+                    "changed_at": self.now(),
+                }
+                for key, threads in changes
+            ],
+        )
 
+    def _queue(self, installations: Iterable[int]) -> None:
+        now = self.now()
+        with self._database.transaction() as transaction:
+            add_work(transaction, [(queue_key(each), Priority.CATCH_UP, now) for each in installations], now)
 
-def _delete(transaction: Transaction, changes: Iterable[IndexChange]) -> None:
-    transaction.change_each(
-        "delete from organisation_changes where seq = :seq", [{"seq": each.seq} for each in changes]
-    )
+    def _mark_indexed(self, repositories: Sequence[RepositoryKey], *, is_indexed: bool) -> None:
+        self._change_each(
+            "update repositories set indexed = :indexed where key = :key",
+            [{"key": each.text, "indexed": int(is_indexed)} for each in repositories],
+        )
 
-
-def _clear(transaction: Transaction) -> None:
-    transaction.change("delete from organisation_changes")
-    transaction.change("update repositories set indexed = 0 where indexed = 1")
-    transaction.change("delete from heartbeats where name = :name", name=INDEX_HEARTBEAT)
+    def _clear(self) -> None:
+        self._change("delete from organisation_changes")
+        self._change("update repositories set indexed = 0 where indexed = 1")
+        self._change("delete from heartbeats where name = :name", name=INDEX_HEARTBEAT)
 
 
 def _parse_change(row: Row) -> IndexChange:

@@ -11,13 +11,11 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.errors import WorldError
 from bot.server.model import Instant, Lease, Priority
-from bot.server.storage.database import Database, NotificationsUnavailable, Row, Transaction, Value
+from bot.server.storage.database import Database, Row, Transaction, Value
 
 LEASE_DURATION = 30_000
 """Milliseconds until the work of a vanished worker is taken over. A running worker renews its leases in time."""
@@ -37,10 +35,9 @@ MAX_HISTORIES = 1_000
 SLOW_RUN = 90_000
 """Milliseconds after which a run counts as slow: a part of a history is read for one minute."""
 
-CHANNEL = "precedent_queue"
-
-HISTORY_PENDING, HISTORY_INTERRUPTED = 1, 2
-"""In the column ``history``, else 0: the next run reads a history, or continues one whose worker vanished."""
+NO_HISTORY, HISTORY_PENDING, HISTORY_INTERRUPTED = -1, 1, 2
+"""In the column ``history``, else 0: the next run reads a history, or continues one whose worker vanished. A claim with
+the first takes none of them."""
 
 log = logging.getLogger(__name__)
 
@@ -63,12 +60,12 @@ select (select 1 from queue where ready = 1 and history = 0 limit 1) as short,
  (select 1 from queue where ready = 0 and due <= :now{may_take} limit 1) as due,
  (select count(*) from (select 1 from queue where history = 1 and lease <> '' limit :most) as leased) as leased
 """
+_SELECT_DUE = "select key, owner from queue where ready = 0 and due <= :now{may_take} order by due limit :many{skip}"
 _PROMOTE = """
 update queue set ready = 1, owner = '', lease = '',
- history = case when history = 1 and lease <> '' then 2 else history end where key {among}
- (select key from queue where ready = 0 and due <= :now{may_take} order by due limit :many{skip}){end} returning key
+ history = case when history = 1 and lease <> '' then 2 else history end
+ where key in :keys and ready = 0 and due <= :now{may_take} returning key
 """
-_RAN_OUT = "select key, owner from queue where owner <> '' and lease <> '' and ready = 0 and due <= :now{may_take}"
 _CLAIM = """
 update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
  history = case when history = 2 then 1 else history end where key = ({first})
@@ -84,8 +81,7 @@ _RELEASE = """
 update queue set ready = 1, owner = '', lease = '', history = case when history = 1 then 2 else history end
  where owner = :owner and owner <> ''
 """
-_SELECT_SHORT = "select key from queue where ready = 1 and history = 0{may_claim} order by {order} limit 1{skip}"
-_SELECT_ANY = """
+_SELECT_FIRST = """
 select key from
  (select * from
    (select key, priority, since from queue where ready = 1 and history = 0{may_claim}
@@ -131,25 +127,8 @@ class WorkQueue:
         self.now = now
         self.histories = histories
         self._skip = " for update skip locked" if database.is_postgres else ""
-        # PostgreSQL would read the whole table for "in", as it does not know how few rows there will be.
-        among, end = ("= any(array", ")") if database.is_postgres else ("in", "")
-        self._waiting = _WAITING.format(may_take=_MAY_TAKE)
-        self._ran_out = _RAN_OUT.format(may_take=_MAY_TAKE)
-        self._promote = _PROMOTE.format(among=among, end=end, skip=self._skip, may_take=_MAY_TAKE)
         self._claims = 0
         self._claims_lock = threading.Lock()
-
-    def add(
-        self, transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
-    ) -> None:
-        """Add work, each with key, priority and the time from which it may be done, in the caller's transaction.
-
-        A key that waits gets the more urgent priority and the earlier time. One that is leased is left alone: its
-        worker looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole
-        history, whatever its priority.
-        """
-        if add_work(transaction, items, self.now(), unread):
-            self.database.notify(transaction, CHANNEL)
 
     def ensure(self, keys: Iterable[str]) -> None:
         """Add those of the server's own tasks that are missing, due now."""
@@ -181,10 +160,10 @@ class WorkQueue:
             if ready["due"]:
                 self._promote_due(transaction, takes)
                 ready = self._find_ready(transaction, takes)
-            history = HISTORY_INTERRUPTED if ready["cut_off"] else HISTORY_PENDING if ready["history"] else 0
-            if ready["leased"] >= self.histories:
-                history = 0
-            if not (ready["short"] or history):
+            history = NO_HISTORY
+            if ready["leased"] < self.histories:
+                history = HISTORY_INTERRUPTED if ready["cut_off"] else HISTORY_PENDING if ready["history"] else history
+            if not ready["short"] and history == NO_HISTORY:
                 return None
             row = self._claim_first(transaction, owner, now + LEASE_DURATION, history, rules)
         if row is None:
@@ -200,30 +179,36 @@ class WorkQueue:
 
     def _promote_due(self, transaction: Transaction, takes: Mapping[str, Value]) -> None:
         """Make due keys ready, also those whose lease ran out."""
-        owners = {row["key"]: row["owner"] for row in transaction.rows(self._ran_out, **takes)}
-        for row in transaction.rows(self._promote, many=MAX_PROMOTED, **takes):
-            if owner := owners.get(row["key"]):
+        select = _SELECT_DUE.format(may_take=_MAY_TAKE, skip=self._skip)
+        owners = {row["key"]: row["owner"] for row in transaction.rows(select, many=MAX_PROMOTED, **takes)}
+        for row in transaction.rows(_PROMOTE.format(may_take=_MAY_TAKE), keys=list(owners), **takes):
+            if owner := owners[row["key"]]:
                 fields = {"repository": row["key"], "worker": owner}
                 log.warning("a lease ran out, as its worker did not renew it: it is taken over", extra=fields)
 
     def _find_ready(self, transaction: Transaction, takes: Mapping[str, Value]) -> Row:
-        row = transaction.row(self._waiting, most=self.histories, **takes)
+        row = transaction.row(_WAITING.format(may_take=_MAY_TAKE), most=self.histories, **takes)
         assert row is not None
         return row
 
     def _claim_first(
         self, transaction: Transaction, owner: str, until: Instant, history: int, rules: ClaimRules
     ) -> Row | None:
-        """Claim the first key, including those whose ``history`` is in this state if it is not 0."""
-        values: dict[str, Value] = {"until": until, "owner": owner, "lease": uuid.uuid4().hex}
-        values |= {"takes_slow": int(rules.takes_slow), "full": sorted(rules.full)}
-        if history:
-            values |= {"most": self.histories, "history": history}
-            if self.database.is_postgres:  # two workers at once would count the same; SQLite has one writer anyway
-                transaction.rows("select pg_advisory_xact_lock(:number)", number=_HISTORY_LOCK)
+        """Claim the first key, including those whose ``history`` is in this state."""
+        if history != NO_HISTORY and self.database.is_postgres:  # two workers at once would count the same
+            transaction.rows("select pg_advisory_xact_lock(:number)", number=_HISTORY_LOCK)
         order = "since" if self._takes_oldest() else "priority, since"
-        first = (_SELECT_ANY if history else _SELECT_SHORT).format(order=order, skip=self._skip, may_claim=_MAY_CLAIM)
-        return transaction.row(_CLAIM.format(first=first), **values)
+        first = _SELECT_FIRST.format(order=order, skip=self._skip, may_claim=_MAY_CLAIM)
+        return transaction.row(
+            _CLAIM.format(first=first),
+            until=until,
+            owner=owner,
+            lease=uuid.uuid4().hex,
+            most=self.histories,
+            history=history,
+            takes_slow=int(rules.takes_slow),
+            full=sorted(rules.full),
+        )
 
     def _takes_oldest(self) -> bool:
         with self._claims_lock:
@@ -307,17 +292,18 @@ class WorkQueue:
     def release(self, owner: str) -> int:
         """Make all keys of this owner ready again, as its process ended. Returns how many."""
         with self.database.transaction() as transaction:
-            count = transaction.change(_RELEASE, owner=owner)
-            if count:
-                self.database.notify(transaction, CHANNEL)
-            return count
+            return transaction.change(_RELEASE, owner=owner)
 
 
 def add_work(
     transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], now: Instant, unread: Collection[str] = ()
-) -> bool:
-    """Add work as `WorkQueue.add` does, but wake nobody. Returns whether there was any."""
-    rows = sorted(items)  # in a fixed order, or two transactions might wait for each other
+) -> None:
+    """Add work, each with key, priority and the time from which it may be done, in the caller's transaction.
+
+    A key that waits gets the more urgent priority and the earlier time. One that is leased is left alone: its worker
+    looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole history,
+    whatever its priority.
+    """
     transaction.change_each(
         _ADD,
         [
@@ -329,58 +315,12 @@ def add_work(
                 "history": HISTORY_PENDING if priority == Priority.HISTORY or key in unread else 0,
                 "installation": _installation(key),
             }
-            for key, priority, due in rows
+            for key, priority, due in sorted(items)  # in a fixed order, or two transactions might wait for each other
         ],
     )
-    return bool(rows)
 
 
 def _installation(key: str) -> int:
     """The installation of a repository; 0 for the server's own tasks."""
     number, dash, _ = key.partition("-")
     return int(number) if dash and number.isdecimal() else 0
-
-
-class Wakeups:
-    """Wakes a worker when work was added. PostgreSQL notifies it; on SQLite and behind a pooler, it polls."""
-
-    def __init__(self, database: Database, interval: float) -> None:
-        self._database = database
-        self._interval = interval
-        self._work_came = threading.Event()
-        self._stopping = threading.Event()
-
-    def wait(self) -> None:
-        """Return when work may have come: at a notification, or after the pause."""
-        self._work_came.wait(self._interval)
-        self._work_came.clear()
-
-    def wake(self) -> None:
-        self._work_came.set()
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Listen for notifications within the block, on a connection of its own."""
-        thread = threading.Thread(target=self._listen, name="wakeups", daemon=True)
-        if self._database.is_postgres:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stopping.set()
-            self.wake()
-            if thread.ident:
-                thread.join()
-
-    def _listen(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                with self._database.listen(CHANNEL) as has_notification:
-                    while not self._stopping.is_set():
-                        if has_notification(1.0):
-                            self.wake()
-            except NotificationsUnavailable:
-                log.info("the connection pooler drops notifications: workers check for work every %g s", self._interval)
-                return
-            except WorldError:  # polling continues, and reports what is wrong
-                self._stopping.wait(self._interval)

@@ -11,9 +11,8 @@ import time
 from bot.errors import WorldError
 from bot.server.dependencies import RunDependencies
 from bot.server.log import log_fields, run_guarded
-from bot.server.model import Lease, PendingWork, Result, RunReport
+from bot.server.model import Lease, PendingWork, Result, RunReport, delivery_fields
 from bot.server.organisation.indexer import index_changes
-from bot.server.spans import delivery_fields, span, trace_run
 from bot.server.storage.outbox import installation_of
 from bot.server.work.installation_events import apply_installation_events
 from bot.server.work.policy import judge_all
@@ -51,17 +50,15 @@ def reconcile(lease: Lease, run: RunDependencies) -> None:
 
 
 def _reconcile(lease: Lease, run: RunDependencies) -> None:
-    since = time.time_ns()
+    since = time.monotonic()
     work = run.inbox.begin(lease, run.pace.earliest)
     if work is None:  # nothing is due
         return
-    with trace_run(work.id, work.deliveries, since):
+    with log_fields(repository=lease.key, run=work.id, **delivery_fields(work.deliveries)):
         log.info("a run begins", extra={"worker": run.inbox.worker, "deliveries": len(work.deliveries)})
         results, report = run_repository(work, run)
-        with span("finish"):
-            is_stored = _store_results(work, results, report, run)
-        if is_stored:
-            _log_results(work, results, (time.time_ns() - since) / 1e9)
+        if _store_results(work, results, report, run):
+            _log_results(work, results, time.monotonic() - since)
         else:
             log.warning("the results of a run were not stored, as it lost its lease")
 

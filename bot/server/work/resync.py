@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from bot.errors import WorldError
 from bot.github.app import App, DeliveryInfo
-from bot.github.client import GitHubClient, NewestChange
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.server.model import (
@@ -31,7 +29,7 @@ from bot.server.options import ServerOptions
 from bot.server.organisation.guard import INDEX_UP
 from bot.server.receive.webhook import EVENTS, REPOSITORY_EVENTS
 from bot.server.storage.deliveries import DeliveryFilter
-from bot.server.storage.github_access import TokenCache, limit_end
+from bot.server.storage.github_access import NewestChanges, TokenCache, limit_end
 from bot.server.storage.heartbeats import WORKER_TIMEOUT
 from bot.server.storage.inbox import Inbox
 from bot.server.work.installation_events import InstallationEvents, list_installations
@@ -75,9 +73,6 @@ MAX_CHECKED_REPOSITORIES = 100
 
 DAILY_WINDOW = 4
 """Quarters of an hour in which a repository's daily look may still begin."""
-
-MAX_ETAGS = 1_000
-"""Most repositories whose last answer is remembered."""
 
 INDEX_TIMEOUT = 10 * MINUTE
 """The organisation's index is switched off when no worker has reported one for this long; a restart takes less."""
@@ -312,29 +307,6 @@ class DriftCheck:
     def _make_arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
         key, priority = row.repository, Priority.CATCH_UP
         return Arrival(f"{self.app}:{name}", key, event, row.name, row.private, received_at=now, priority=priority)
-
-
-class NewestChanges:
-    """Asks when an issue of a repository last changed, with the ETag of the last answer: if nothing changed since, that
-    does not count against the limit.
-
-    GitHub's ETags hold for one token only, and tokens stay in the process that asked for them. So do ETags, each with
-    the time of the change and nothing else of the answer. For one thread.
-    """
-
-    def __init__(self, api_url: str, most: int = MAX_ETAGS) -> None:
-        self._api_url = api_url
-        self._most = most
-        self._last: OrderedDict[RepositoryKey, NewestChange] = OrderedDict()
-
-    def __call__(self, grant: Grant) -> Instant:
-        """Return the time of the newest change, 0 for none. Raises ForgeError."""
-        last = self._last.pop(grant.repository, NewestChange(None, ""))
-        newest = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
-        self._last[grant.repository] = newest
-        if len(self._last) > self._most:
-            self._last.popitem(last=False)
-        return round(1000 * newest.at.timestamp()) if newest.at else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
-from bot.domain.kinds import Kind
-from bot.errors import PrecedentError, StoreError, UnreadableFile
+from bot.errors import PrecedentError
 from bot.files import DiskFault
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.github.budget import RequestBudget
-from bot.github.client import GitHubClient
 from bot.github.errors import (
-    CONTINUE_REMEDY,
-    HISTORY,
-    HISTORY_LIMITS,
     Gone,
     NotInstalled,
     NotPermitted,
@@ -26,9 +20,7 @@ from bot.github.errors import (
     Unauthorised,
 )
 from bot.github.events import CATCH_UP_EVENT
-from bot.github.foreign_thread import ForeignRepository, read_repository
 from bot.github.history import LimitedHistory
-from bot.github.threads import OwnCommentRule
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
 from bot.pipeline.digest import digest_of_memory
@@ -41,32 +33,37 @@ from bot.pipeline.setup import (
     RepositorySettings,
     branch_store,
     build_tools,
-    embedder,
     open_repository_memory,
-    read_settings,
 )
-from bot.pipeline.site import RepositorySite, fetch_settings
+from bot.pipeline.site import RepositorySite
 from bot.pipeline.tools import Tools
 from bot.questions.digest import DigestRequest
 from bot.server.dependencies import RunDependencies, RunLog, repository_site
 from bot.server.log import Bug, catch_error
-from bot.server.model import EXCLUDED, Delivery, Grant, PendingWork, RepositoryRow, Result, RunReport, ServerStopping
+from bot.server.model import EXCLUDED, Delivery, PendingWork, RepositoryRow, Result, RunReport, ServerStopping
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.organisation.search import CheckedSearch
-from bot.server.spans import mark_error
 from bot.server.storage.branches import PacedStore
 from bot.server.storage.github_access import limit_end
 from bot.server.storage.outbox import people_digest
 from bot.server.work.installation_events import InstallationEvents
-from bot.server.work.policy import DeliveryGroup, RepositoryMoved, RunEnd, coalesce, plan_next
-from bot.server.work.results import Outcomes, earlier_result, fault_of, undone_renewals, without
-from bot.settings.yaml_file import CONFIG_PATH
+from bot.server.work.policy import (
+    DeliveryGroup,
+    Outcomes,
+    RepositoryMoved,
+    RunEnd,
+    coalesce,
+    earlier_result,
+    fault_of,
+    plan_next,
+    undone_renewals,
+    without,
+)
+from bot.server.work.run_tools import history_limit, organisation_search, read_run_settings
 
 DIGEST_PERIOD = timedelta(days=30)
 """How far the digest of a repository looks back."""
 
 NOTHING_DUE = "nothing was due"
-SERVER_STOPPED = "the server stopped: the next one continues"
 _REMOTE_ERRORS = (AuthFailed, RemoteRefused, RemoteUnreachable)
 _RENAME_ERRORS = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
 """Errors that a renamed repository may cause, among other things."""
@@ -134,18 +131,21 @@ class RepositoryRun:
             return
         site = repository_site(grant, run)
         self.log.on_stage("settings")
-        config = self._read_settings(site)
+        config = read_run_settings(site, repository, run, self.log)
+        self.people = people_digest(config.settings.ignore.people)
         self.log.on_stage("clone")
         with run.clones.borrow(repository) as keep:
             self.store = PacedStore(branch_store(site, config, keep), run.pace, row.pushes, run.stop)
             now = datetime.fromtimestamp(run.inbox.now() / 1000, UTC)
             with build_tools(site, config, self.store, now, self.log, self.budget) as built:
+                self.known_limit = history_limit(repository.installation, run)
                 bot = replace(
-                    self._without_history(built),
+                    built,
+                    history=LimitedHistory(self.known_limit) if self.known_limit else built.history,
                     on_stage=self.log.on_stage,
                     on_history=self._note_history,
                     reading_seconds=run.reading_seconds,
-                    organisation=self._organisation_search(built),
+                    organisation=organisation_search(repository, built, run, self.budget, self.log),
                     checks_others=row.is_unread,  # the database does not know what they show
                 )
                 self._handle_all(bot, site, config, row)
@@ -155,7 +155,7 @@ class RepositoryRun:
         assert self.store
         for group in coalesce(self.work.deliveries):
             if self.dependencies.stop.is_set():
-                raise ServerStopping(SERVER_STOPPED)
+                raise ServerStopping
             if not self.outcomes.is_done(group):
                 memory = open_repository_memory(site, config, self.store)
                 memory.time_limit = bot.memory.time_limit
@@ -234,55 +234,6 @@ class RepositoryRun:
             for line in memory.notes:
                 self.log.note(line)
 
-    # -- what the run uses ---------------------------------------------------------------------------------------------
-
-    def _read_settings(self, site: RepositorySite) -> RepositorySettings:
-        """The settings, which are also stored for other repositories. One whose files exist but cannot be read shares
-        nothing, as nobody knows with whom."""
-        register, repository, fetched = OrganisationRegister(self.dependencies.inbox), self.work.repository, None
-        try:
-            fetched = fetch_settings(site, CONFIG_PATH)
-            config = read_settings(site, fetched, self.log)
-        except StoreError as error:
-            if fetched or isinstance(error, UnreadableFile):
-                register.store_settings(repository, None)
-            raise
-        settings = config.settings
-        if self.dependencies.options.scope.observes(site.repository) and settings.mode != "off":
-            settings = replace(settings, mode="summary")
-        shares = None if config.muted else settings.organisation.share_with
-        register.store_settings(repository, shares, settings.ignore.people)
-        self.people = people_digest(settings.ignore.people)
-        return replace(config, settings=settings, embedder=embedder(settings, site, self.log))
-
-    def _without_history(self, bot: Tools) -> Tools:
-        """The tools, without history while a limit on it is known to last."""
-        run = self.dependencies
-        until = run.inbox.limits.paused_until(self.work.repository.installation, HISTORY_LIMITS)
-        if until <= run.inbox.now():
-            return bot
-        limit_ends = datetime.fromtimestamp(until / 1000, UTC)
-        message = f"the reading of history continues at {limit_ends:%H:%M} UTC, when GitHub's limit resets"
-        self.known_limit = RateLimited(message, CONTINUE_REMEDY, until=limit_ends, resource=HISTORY)
-        return replace(bot, history=LimitedHistory(self.known_limit))
-
-    def _organisation_search(self, bot: Tools) -> CheckedSearch | None:
-        run, repository, settings = self.dependencies, self.work.repository, bot.settings
-        if run.ranking is None or not settings.organisation.results:
-            return None
-        rank, register = run.ranking(repository.installation), OrganisationRegister(run.inbox)
-        read = partial(self._read_other, bot.own)
-        return CheckedSearch(repository, settings, register, run.tokens, run.inbox.now(), rank, read, run.options.scope)
-
-    def _read_other(self, own: OwnCommentRule, grant: Grant, number: int, kind: Kind) -> ForeignRepository:
-        api = GitHubClient(self.dependencies.options.api_url, grant.token, grant.name, budget=self.budget)
-        try:
-            return read_repository(api, grant.name, own, number, kind)
-        finally:
-            self.log.reads += api.queries
-
-    # -- what an error means -------------------------------------------------------------------------------------------
-
     def _fail(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
         self._apply_error(error)
         self.outcomes.fail(deliveries, error)
@@ -290,7 +241,6 @@ class RepositoryRun:
     def _apply_error(self, error: PrecedentError) -> None:
         """Apply what an error means beyond the delivery that met it."""
         repository, run = self.work.repository, self.dependencies
-        mark_error(error)
         self.log.note(str(error))
         if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
             InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.inbox.now()).remove(repository, str(error))

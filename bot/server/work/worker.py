@@ -19,7 +19,7 @@ from bot.server.log import run_guarded
 from bot.server.model import WORKER_PREFIX, Lease, Note, RepositoryKey
 from bot.server.storage.heartbeats import OBSTACLE
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.queue import RENEWAL_INTERVAL, SLOW_RUN, ClaimRules, Wakeups
+from bot.server.storage.queue import RENEWAL_INTERVAL, SLOW_RUN, ClaimRules
 
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the parent process and of hanging runs."""
@@ -38,7 +38,7 @@ HEARTBEAT_INTERVAL = 5.0
 """Seconds between two heartbeats."""
 
 POLL_INTERVAL = 0.25
-"""Seconds between two checks for work; on PostgreSQL a notification ends the wait."""
+"""Seconds between two checks for work. PostgreSQL's notifications would save half of that; no pooler passes them on."""
 
 RETRY_SECONDS = 5.0
 """Seconds until the next claim after one that failed."""
@@ -107,6 +107,7 @@ class Worker:
     _marked: set[Lease] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _claiming: threading.Lock = field(default_factory=threading.Lock)
+    _place_is_free: threading.Event = field(default_factory=threading.Event)
     _heartbeat_at: float = 0.0
     _renewed_at: float = 0.0
     _takes_over_from: float = 0.0
@@ -122,18 +123,15 @@ class Worker:
 
     def run_until_stopped(self) -> bool:
         """Work until ``stop``. Returns whether all runs ended in time. Raises `WorkerExit` when it must not go on."""
-        wakeups = Wakeups(self.inbox.database, POLL_INTERVAL)
-        threads = [threading.Thread(target=self._work, args=(wakeups,), name=f"run-{n}", daemon=True)
-                   for n in range(2 * self.jobs)]  # fmt: skip
+        threads = [threading.Thread(target=self._work, name=f"run-{n}", daemon=True) for n in range(2 * self.jobs)]
         self._takes_over_from = time.monotonic() + self.outage_grace
-        with wakeups.listening():
-            for thread in threads:
-                thread.start()
-            log.info("working", extra=self._log_fields())
-            while not self.stop.wait(CHECK_INTERVAL):
-                self._tick()
-                if self.alive and all(thread.is_alive() for thread in threads):
-                    self.alive.touch()
+        for thread in threads:
+            thread.start()
+        log.info("working", extra=self._log_fields())
+        while not self.stop.wait(CHECK_INTERVAL):
+            self._tick()
+            if self.alive and all(thread.is_alive() for thread in threads):
+                self.alive.touch()
         until = time.monotonic() + self.drain
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -145,23 +143,23 @@ class Worker:
         )
         return ended
 
-    def _work(self, wakeups: Wakeups) -> None:
+    def _work(self) -> None:
         """Do one run after the other. One thread at a time looks for work."""
         while not self.stop.is_set():
             with self._claiming:
-                lease = self._wait_for_lease(wakeups)
+                lease = self._wait_for_lease()
                 if lease is None:
                     return
                 with self._lock:
                     self._held[lease] = time.monotonic()
             if lease.key not in self.tasks:
                 self._run_leased(lease, self.run)
-                wakeups.wake()
+                self._place_is_free.set()
                 continue
             # Runs do not wait for a task.
             threading.Thread(target=self._run_leased, args=(lease, self._run_task), name=lease.key, daemon=True).start()
 
-    def _wait_for_lease(self, wakeups: Wakeups) -> Lease | None:
+    def _wait_for_lease(self) -> Lease | None:
         """Wait for work; None when the worker stops."""
         last_reason = ""
         while not self.stop.is_set():
@@ -175,7 +173,8 @@ class Worker:
                 else:
                     if lease:
                         return lease
-                    wakeups.wait()
+                    self._place_is_free.wait(POLL_INTERVAL)
+                    self._place_is_free.clear()
             if reason and reason != last_reason:
                 log.warning("no work can be claimed: %s", reason, extra=self._log_fields())
             last_reason = reason

@@ -30,7 +30,6 @@ from bot.server.storage.outbox import (
     PURGE_PREFIX,
     OrganisationChanges,
     installation_of,
-    note_run,
     people_digest,
     queue_key,
 )
@@ -41,7 +40,7 @@ LOCATION = "/srv/index"
 
 
 def changes_of(queue: Queue) -> OrganisationChanges:
-    return OrganisationChanges(queue.inbox.database, queue.inbox.queue, queue.clock)
+    return OrganisationChanges(queue.inbox.database, queue.clock)
 
 
 def switch_on(queue: Queue) -> OrganisationChanges:
@@ -97,7 +96,7 @@ def switch_on_and_index(queue: Queue) -> OrganisationChanges:
     changes.mark_done(changes.take(7))
     lease = queue.inbox.queue.claim_key("here", queue_key(7))
     assert lease
-    changes.finish(lease, 7)
+    queue.inbox.finish_changes(lease, 7)
     return changes
 
 
@@ -251,7 +250,8 @@ def test_a_change_recorded_during_a_purge_still_needs_a_purge(queue: Queue) -> N
         ending.change(sql, note=to_json({"left": 1}), name=f"{PURGE_PREFIX}7")
     purging = threading.Thread(target=changes.note_purged, args=(7,))
     with queue.inbox.database.transaction() as ending:
-        note_run(ending, work, RepositoryRow(REPOSITORY, is_unread=False), RunReport(people="other"), 0, queue.clock())
+        noting = OrganisationChanges(ending, queue.clock)
+        noting.note_run(work, RepositoryRow(REPOSITORY, is_unread=False), RunReport(people="other"), 0)
         purging.start()
         purging.join(0.5)
     purging.join(30)
@@ -342,14 +342,14 @@ def test_the_key_is_due_again_with_the_next_change_and_removed_without_one(queue
     lease = queue.inbox.queue.claim_key("here", queue_key(7))
     assert lease
     taken = changes.take(7)
-    changes.finish(lease, 7)
+    queue.inbox.finish_changes(lease, 7)
     assert not is_claimable(queue)
     queue.clock.ahead += FIRST_ROW_PAUSE + 1
     assert is_claimable(queue)
     second_lease = queue.inbox.queue.claim_key("here", queue_key(7))
     assert second_lease
     changes.mark_done(taken)
-    changes.finish(second_lease, 7)
+    queue.inbox.finish_changes(second_lease, 7)
     assert not is_queued(queue)
 
 
@@ -359,7 +359,7 @@ def test_a_change_recorded_while_the_key_is_leased_makes_it_due_afterwards(queue
     assert lease
     assert changes.take(7) == []
     do_run(queue, [1])
-    changes.finish(lease, 7)
+    queue.inbox.finish_changes(lease, 7)
     assert is_claimable(queue)
 
 
@@ -399,7 +399,7 @@ def test_two_workers_and_many_runs_lose_no_change(queue: Queue) -> None:
                 with lock:
                     indexed.extend(number for each in taken for number in each.threads or ())
                 changes.mark_done(taken)
-            changes.finish(lease, 7)
+            queue.inbox.finish_changes(lease, 7)
 
     threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "two")]
     for thread in threads:

@@ -17,6 +17,7 @@ from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import Installations
 from bot.server.storage.outbox import OrganisationChanges, queue_key
+from bot.server.storage.queue import add_work
 from tests.server.queues import Queue, arrival, drop, take_lease
 
 APP, SDK, PLUGIN, OTHER, FOREIGN = (RepositoryKey.of(key) for key in ("7-1", "7-2", "7-3", "7-4", "8-1"))
@@ -269,7 +270,7 @@ def test_a_change_does_not_deadlock_with_adding_work_for_several_keys(
     register.add_shown(PLUGIN, 8, [OrganisationKey(SDK.number, 56), OrganisationKey(OTHER.number, 1)])
     for repository in (APP, SDK, PLUGIN):
         queue.inbox.put([arrival(repository.text, repository, 1)])
-    changes = OrganisationChanges(queue.inbox.database, queue.inbox.queue, queue.clock)
+    changes = OrganisationChanges(queue.inbox.database, queue.clock)
     changes.align("/srv/index", ALL_REPOSITORIES)
     changes.request_reread([SDK])
     faults = list[WorldError]()
@@ -282,10 +283,10 @@ def test_a_change_does_not_deadlock_with_adding_work_for_several_keys(
 
     other = threading.Thread(target=apply_write)
     with queue.inbox.database.transaction() as adding:
-        queue.inbox.queue.add(adding, [(APP.text, Priority.CHANGE, 1)])
+        add_work(adding, [(APP.text, Priority.CHANGE, 1)], queue.clock())
         other.start()
         other.join(0.5)  # it waits for that key
-        queue.inbox.queue.add(adding, [(second, Priority.CHANGE, 1)])
+        add_work(adding, [(second, Priority.CHANGE, 1)], queue.clock())
     other.join(30)
     assert (other.is_alive(), faults) == (False, [])
     waiting = {(each.repository, each.event.name) for each in queue.inbox.deliveries(DeliveryFilter(state="waiting"))}

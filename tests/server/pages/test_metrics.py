@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bot.server.model import ALL_REPOSITORIES
+from bot.server.model import ALL_REPOSITORIES, WORKER_PREFIX
 from bot.server.organisation.guard import INDEX_UP
-from bot.server.pages.health import MAX_QUEUE_WAIT, WORKER_PREFIX, CachedChecks, Check, readiness_checks, refusal_reason
+from bot.server.pages.health import MAX_QUEUE_WAIT, CachedChecks, Check, readiness_checks, refusal_reason
 from bot.server.pages.metrics import RECEIVE_BUCKETS, ReceiveHistogram, render
 from bot.server.storage.counters import BUCKETS, DELIVERIES_METRIC
 from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT

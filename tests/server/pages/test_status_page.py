@@ -33,7 +33,7 @@ from bot.server.pages.parts import (
 from bot.server.pages.status_page import status_page
 from bot.server.receive.endpoint import RecentRefusals
 from bot.server.storage.deliveries import DeliveryFilter
-from bot.server.work.results import nearest
+from bot.server.work.policy import nearest
 from tests.server.queues import begin_work
 from tests.server.sample_inbox import (
     DAY,

@@ -10,7 +10,6 @@ import pytest
 from bot.errors import WorldError
 from bot.server.model import DAY, RepositoryKey, Result, RunReport
 from bot.server.storage.deliveries import DeliveryFilter, select_deliveries, select_numbers
-from bot.server.storage.inbox import Inbox
 from bot.server.storage.operations import (
     AuditRecord,
     Operation,
@@ -19,7 +18,7 @@ from bot.server.storage.operations import (
     numbers_in_words,
     replay_or_drop,
 )
-from tests.server.queues import REPOSITORY, LossyQueue, Queue, arrival, begin_work, drop
+from tests.server.queues import REPOSITORY, LossyInbox, Queue, arrival, begin_work, drop
 
 OTHER = RepositoryKey(7, 71)
 AWAY, HOSTILE = "GitHub did not answer (502): tried 8 times", "100 % of \\ _ or '; drop table deliveries; --"
@@ -119,9 +118,8 @@ def test_an_action_that_fails_leaves_an_entry_for_the_batches_that_were_done(que
     repositories = [RepositoryKey(7, number) for number in range(71, 75)]
     for repository in repositories:
         add_dead(queue, AWAY, 10, repository=repository)
-    failing = Inbox(queue.inbox.database, "one", queue.clock)
-    failing.queue = LossyQueue(queue.inbox.database, queue.clock)
-    failing.queue.adds_left = 1
+    failing = LossyInbox(queue.inbox.database, "one", queue.clock)
+    failing.adds_left = 1
     with pytest.raises(ConnectionError):
         replay_or_drop(failing, Operation("replay", "octocat", DeliveryFilter("dead")), at_once=2)
     assert states(queue) == ["waiting", "waiting", "dead", "dead"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import threading
 import time
 from collections import Counter
@@ -18,16 +16,16 @@ import sqlalchemy as sa
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
 from bot.server.model import Arrival, Instant, Priority, RepositoryKey, Result, RunReport
-from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database
+from bot.server.storage.database import Database
 from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS, NEVER_ENDED, DeliveryFilter
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import HANG_PAUSE, HUNG_TWICE, Inbox
-from bot.server.storage.queue import LEASE_DURATION
+from bot.server.storage.queue import LEASE_DURATION, add_work
 from tests.server.queues import (
     APP,
     REPOSITORY,
     Clock,
-    LossyQueue,
+    LossyInbox,
     Queue,
     all_done,
     arrival,
@@ -114,8 +112,7 @@ def test_a_run_gets_fifty_deliveries_and_the_next_run_the_rest(queue: Queue) -> 
 
 
 def test_a_delivery_and_its_queue_item_are_stored_together_or_not_at_all(queue: Queue) -> None:
-    losing = Inbox(queue.inbox.database, "one", queue.clock)
-    losing.queue = LossyQueue(queue.inbox.database, queue.clock)
+    losing = LossyInbox(queue.inbox.database, "one", queue.clock)
     with pytest.raises(ConnectionError):
         losing.put([arrival("a"), arrival("b", OTHER)])
     assert (queue.inbox.deliveries(), queue.keys()) == ([], set())
@@ -353,7 +350,7 @@ def test_a_lease_that_comes_too_early_is_put_off_until_a_delivery_is_due(queue: 
     work, later = begin_work(queue.inbox), queue.clock() + 60_000
     queue.inbox.end(work, [Result(1, "waiting", "the network", later)], RunReport())
     with queue.inbox.database.transaction() as adding:
-        queue.inbox.queue.add(adding, [(REPOSITORY.text, URGENT, 0)])
+        add_work(adding, [(REPOSITORY.text, URGENT, 0)], queue.clock())
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
     assert due(queue) == {REPOSITORY.text: (later, CHANGE)}
 
@@ -681,20 +678,6 @@ def test_deliveries_in_sqlite_survive_power_loss(sqlite_template: Path) -> None:
             [{"journal_mode": "wal"}],
             [{"synchronous": 2}],
         ]
-    database.close()
-
-
-def test_an_urgent_transaction_holds_the_write_lock_from_its_start(tmp_path: Path) -> None:
-    database = Database.in_folder(tmp_path, hurry=True)
-    database.make_tables()
-    with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite", timeout=0)) as other:
-        with database.urgent() as urgent:
-            with pytest.raises(sqlite3.OperationalError, match="locked"):
-                other.execute("begin immediate")
-            urgent.change("insert into heartbeats (name, said_at, note) values ('a', 1, '{}')")
-        assert other.execute("select said_at from heartbeats where name = 'a'").fetchall() == [(1,)]
-    with database.urgent() as urgent:
-        assert urgent.row("pragma busy_timeout") == {"timeout": round(1000 * SHORT_BUSY_TIMEOUT)}
     database.close()
 
 

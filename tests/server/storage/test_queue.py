@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from bot.server.model import Instant, Lease, Priority
 from bot.server.storage.database import Database
-from bot.server.storage.queue import LEASE_DURATION, OLDEST_EVERY, Wakeups, WorkQueue
+from bot.server.storage.queue import LEASE_DURATION, OLDEST_EVERY, WorkQueue, add_work
 from tests.examples import examples
-from tests.server import postgres
 from tests.server.app_environment import Clock
-from tests.server.queues import Queue, copy_database, template_file, until
+from tests.server.queues import Queue, copy_database, template_file
 
 URGENT, CHANGE, CATCH_UP, HISTORY = Priority
 
@@ -37,7 +35,7 @@ class QueueBench:
 
     def add(self, *works: tuple[str, Priority, Instant], unread: Collection[str] = ()) -> None:
         with self.work.database.transaction() as adding:
-            self.work.add(adding, works, unread)
+            add_work(adding, works, self.work.now(), unread)
 
     def claim(self, owner: str = "a") -> str:
         lease = self.work.claim(owner)
@@ -147,7 +145,7 @@ def test_concurrent_claims_never_exceed_the_limit_of_histories(queue: Queue) -> 
     clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock, histories=2)
     with queue.inbox.database.transaction() as adding:
-        work.add(adding, [(f"{n:03}", HISTORY, clock.now) for n in range(40)])
+        add_work(adding, [(f"{n:03}", HISTORY, clock.now) for n in range(40)], work.now())
     leased, counts, lock = set[str](), list[int](), threading.Lock()
     end = time.monotonic() + 60
 
@@ -241,7 +239,7 @@ def test_concurrent_claims_take_each_key_once(queue: Queue) -> None:
     clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock)
     with queue.inbox.database.transaction() as adding:
-        work.add(adding, [(f"{n:03}", CHANGE, clock.now) for n in range(60)])
+        add_work(adding, [(f"{n:03}", CHANGE, clock.now) for n in range(60)], work.now())
 
     def claim_all(owner: int) -> list[str]:
         keys = []
@@ -259,14 +257,14 @@ def test_work_added_while_a_key_is_being_finished_is_not_lost(queue: Queue) -> N
     clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock)
     with work.database.transaction() as adding:
-        work.add(adding, [("a", CHANGE, clock.now)])
+        add_work(adding, [("a", CHANGE, clock.now)], work.now())
     lease = work.claim("w")
     assert lease
     other = Database(queue.url)
 
     def add() -> None:
         with other.transaction() as adding:
-            work.add(adding, [("a", URGENT, clock.now)])
+            add_work(adding, [("a", URGENT, clock.now)], work.now())
 
     adding = threading.Thread(target=add)
     with work.database.transaction() as ending:
@@ -279,34 +277,6 @@ def test_work_added_while_a_key_is_being_finished_is_not_lost(queue: Queue) -> N
     next_lease = work.claim("w")
     assert next_lease
     assert (next_lease.key, next_lease.priority) == ("a", URGENT)
-
-
-@pytest.mark.postgres
-def test_a_worker_is_woken_by_work_added_on_another_connection(
-    postgres_server: postgres.Server, postgres_template: str
-) -> None:
-    with ExitStack() as stack:
-        url = stack.enter_context(postgres_server.database(template=postgres_template))
-        here, there = (stack.enter_context(closing(Database(url))) for _ in range(2))
-        wakeups, work = Wakeups(here, interval=3600.0), WorkQueue(there, Clock(1_000_000))
-        stack.enter_context(wakeups.listening())
-        waiting = threading.Thread(target=wakeups.wait, daemon=True)
-        waiting.start()
-        until(lambda: add_work(work) or not waiting.is_alive(), 100)  # it may not listen yet
-
-
-def add_work(work: WorkQueue) -> None:
-    with work.database.transaction() as adding:
-        work.add(adding, [("a", CHANGE, 1)])
-
-
-def test_on_sqlite_a_worker_looks_again_after_a_moment(tmp_path: Path) -> None:
-    with closing(Database(copy_database(template_file(), tmp_path))) as database:
-        wakeups = Wakeups(database, interval=0.05)
-        with wakeups.listening():
-            waiting = threading.Thread(target=wakeups.wait, daemon=True)
-            waiting.start()
-            until(lambda: not waiting.is_alive())
 
 
 @dataclass
@@ -358,7 +328,7 @@ class Model(RuleBasedStateMachine):
     def add(self, key: str, priority: Priority, wait: int, is_unread: bool) -> None:
         due, is_history = self.clock.now + wait, is_unread or priority == HISTORY
         with self.database.transaction() as adding:
-            self.work.add(adding, [(key, priority, due)], {key} if is_unread else set())
+            add_work(adding, [(key, priority, due)], self.work.now(), {key} if is_unread else set())
         row = self.rows.setdefault(key, Row(priority, due, due, is_history))
         row.priority, row.since = min(row.priority, priority), min(row.since, due)
         if not row.lease:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.server import web
 from bot.server.model import Delivery
-from bot.server.receive import connections
 from bot.server.work import worker
 from tests.server.queues import take_lease
 from tests.server.server_process import APP, ROOT, STANDIN, ServerStage, until
@@ -72,7 +72,7 @@ def start_run(stage: ServerStage, number: int) -> int:
 
 
 def test_the_limits_add_up_to_less_than_ten_seconds() -> None:
-    assert max(worker.DRAIN_SECONDS, connections.DRAIN_SECONDS) + 1 < 10
+    assert max(worker.DRAIN_SECONDS, web.DRAIN_SECONDS) + 1 < 10
 
 
 def test_an_idle_server_ends_without_its_worker(stage: ServerStage) -> None:

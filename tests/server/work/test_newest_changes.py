@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.server.model import DAY, MINUTE, Grant, RepositoryKey
-from bot.server.work.resync import NewestChanges, Resync
+from bot.server.storage.github_access import NewestChanges
+from bot.server.work.resync import Resync
 from tests.fakes.github import FakeGitHub
 from tests.server.app_environment import HELLO, OTHER, AppEnvironment, resync, set_cursor
 

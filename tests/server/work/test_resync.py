@@ -264,7 +264,7 @@ def test_a_late_resync_still_begins_the_daily_run(env: AppEnvironment) -> None:
 def test_a_worker_without_an_index_does_not_switch_off_the_index_of_another(
     env: AppEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    changes = OrganisationChanges(env.inbox.database, env.inbox.queue, env.clock)
+    changes = OrganisationChanges(env.inbox.database, env.clock)
     changes.align("/srv/index", ALL_REPOSITORIES)
     env.inbox.heartbeats.store(f"{WORKER_PREFIX}with", {INDEX_UP: 0})
     env.inbox.heartbeats.store(f"{WORKER_PREFIX}without", {"busy": 1})

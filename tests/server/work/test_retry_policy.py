@@ -33,8 +33,7 @@ from bot.server.log import Bug, catch_error
 from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, ServerStopping
 from bot.server.storage.counters import REASONS
 from bot.server.storage.deliveries import NEVER_ENDED
-from bot.server.work.policy import RepositoryMoved, judge
-from bot.server.work.results import Outcomes
+from bot.server.work.policy import Outcomes, RepositoryMoved, judge
 
 ROOT = Path(bot.__file__).parent
 NOW = 1_800_000_000_000
@@ -144,7 +143,8 @@ def test_a_rate_limit_waits_at_least_a_minute_and_costs_no_attempt() -> None:
 
 
 def test_a_stopping_server_costs_no_attempt() -> None:
-    assert judge(ServerStopping("stopped"), delivery(7), NOW, 8) == Result(7, "waiting", "stopped", NOW, counts=False)
+    why = "the server stopped: the next one continues"
+    assert judge(ServerStopping(), delivery(7), NOW, 8) == Result(7, "waiting", why, NOW, counts=False)
 
 
 def test_a_moved_repository_is_retried_at_once_and_costs_no_attempt() -> None:
