@@ -267,17 +267,33 @@ def reasons(
     return tuple(found[:MAX_REASONS])
 
 
-MIN_PHRASE_WORDS = 3
+MIN_PHRASE_WORDS = 2
 
 
 def common_title(one: str, other: str, *, is_same: bool) -> str:
-    """The reason that is in the titles: that they are the same, or else the most words in a row that both have, at
-    least three, without the marks between them; "" without one."""
+    """The reason that is in the titles: that they are the same, or else words in a row that both have, singular or
+    plural, without the marks between them; "" without at least two that say something."""
     if is_same:
         return Reason.TITLE
-    ours, theirs = (_TITLE_WORD.findall(strip_machine_output(title)) for title in (one, other.lower()))
-    at, _, size = SequenceMatcher(None, [word.lower() for word in ours], theirs, autojunk=False).find_longest_match()
-    return Reason.PHRASE + " ".join(ours[at : at + size]) if size >= MIN_PHRASE_WORDS else ""
+    ours, theirs = (_TITLE_WORD.findall(strip_machine_output(title)) for title in (one, other))
+    matcher = SequenceMatcher(None, list(map(_stem, ours)), list(map(_stem, theirs)), autojunk=False)
+    phrases = [_without_small_words(ours[at : at + size]) for at, _, size in matcher.get_matching_blocks()]
+    longest = max(phrases, key=_telling_count)
+    return Reason.PHRASE + " ".join(longest) if _telling_count(longest) >= MIN_PHRASE_WORDS else ""
+
+
+def _stem(word: str) -> str:
+    return next(iter(terms(word)), word.lower())
+
+
+def _without_small_words(words: list[str]) -> list[str]:
+    """The words without "the", "in" and the like at both ends."""
+    searchable = [at for at, word in enumerate(words) if terms(word)]
+    return words[searchable[0] : searchable[-1] + 1] if searchable else []
+
+
+def _telling_count(words: Iterable[str]) -> int:
+    return sum(1 for word in words if _is_telling(word) and terms(word))
 
 
 def surface_forms(text: str, wanted_terms: Iterable[str], shared_terms: Collection[str] = ()) -> dict[str, str]:

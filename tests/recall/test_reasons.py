@@ -61,7 +61,11 @@ def test_words_that_stand_together_in_both_titles_are_given_as_they_stand_there(
     assert common_title("The cookie is lost", "A cookie was lost", is_same=False) == ""
     assert common_title("", "", is_same=False) == ""
     marks = common_title('Show "local addresses" in the node', "Show (local addresses) in one", is_same=False)
-    assert marks == "both titles say Show local addresses in"
+    assert marks == "both titles say Show local addresses"
+    plural = common_title("Log the negotiation packet", "Logs of negotiation packets", is_same=False)
+    assert plural == "both titles say negotiation packet"
+    assert common_title("Tracking issue for relays", "Tracking issue for hooks", is_same=False) == ""
+    assert common_title("Test the new parser", "Tests of the new one", is_same=False) == ""
 
 
 def test_a_name_and_its_plural_are_one() -> None:
