@@ -362,7 +362,7 @@ def test_a_thread_that_shares_nothing_specific_is_among_the_nearest_but_not_show
     assert (unspecific.seen, [match.id for match in unspecific.nearest]) == ((), [1])
     specific = search("swims", "It failed to build: size unknown.", "swims", "The build failed: unknown size.")
     assert [match.id for match in specific.seen] == [1]
-    assert specific.seen[0].why == ("words in common: walrus, swims",)
+    assert specific.seen[0].why == ("both titles say Walrus swims",)
 
 
 TITLES = (
