@@ -16,7 +16,7 @@ from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull
 from bot.domain.reason import Reason, is_near
 from bot.domain.thread import GHOST, Kind, OutcomeKind, ThreadId
-from bot.reading.endings.quote import is_about_silence, says_something
+from bot.reading.endings.quote import is_unanswered, says_something
 from bot.reading.lookalikes import without_quotation_marks
 
 MAX_FILES = 3
@@ -106,7 +106,7 @@ def ending_quote(hit: Hit, phrases: CommentPhrases) -> str:
     outcome, ended_at = hit.outcome, _ended_at(hit)
     told = (_fixing_change(hit), f"#{outcome.duplicate_of or ''}")
     # A thread that was closed because nobody answered says just that.
-    is_told = hit.state != "closed" or (outcome.kind is OutcomeKind.STALE and is_about_silence(outcome.quote))
+    is_told = hit.state != "closed" or is_unanswered(outcome)
     shown = "" if is_told else phrases.quote(_informative_quote(outcome.quote, told))
     is_same_day = outcome.at and ended_at and phrases.day(outcome.at) == phrases.day(ended_at)
     address = phrases.links.comment(hit.id, outcome.comment_id, hit.kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from time import monotonic, perf_counter
 
 from bot.domain.answer import Context, Speak
@@ -118,10 +119,9 @@ def _rank_candidates(
 
 def _listed(judged: Sequence[SimilarThread], limits: SimilarSettings) -> Sequence[SimilarThread]:
     """Those that a comment would list, if they are similar enough."""
-    worth_showing = [match for match in judged if match.is_worth_showing]
-    closed = [match for match in worth_showing if match.thread.is_closed][: limits.max]
-    still_open = [match for match in worth_showing if not match.thread.is_closed][: limits.open]
-    return (*closed, *still_open)
+    closed = (match for match in judged if match.thread.is_closed and match.is_worth_showing)  # reads endings
+    still_open = (match for match in judged if not match.thread.is_closed and match.is_worth_showing)
+    return (*islice(closed, limits.max), *islice(still_open, limits.open))
 
 
 def _passed_over(

@@ -12,7 +12,7 @@ from bot.domain.answer import Match
 from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.duplicates import duplicate_chain
 from bot.domain.reason import is_near
-from bot.domain.thread import OutcomeKind, Thread, ThreadId
+from bot.domain.thread import Thread, ThreadId
 from bot.index.protocol import Query
 from bot.ranking import order
 from bot.ranking.features import (
@@ -37,7 +37,7 @@ from bot.ranking.order import (
 )
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest as read_digest
-from bot.reading.endings.quote import is_about_silence
+from bot.reading.endings.quote import is_unanswered
 from bot.reading.error_lines import line_terms
 from bot.recall.comparison import compare
 from bot.recall.condense import condense, share_budget
@@ -263,8 +263,7 @@ class SimilarThread:
         """Whether it has a reason, and more to tell than that nobody answered, unless it is the same problem."""
         if not self.why or not self.thread.is_closed or is_near(self.candidate.similarity, self.why):
             return bool(self.why)
-        outcome = read_digest(self.thread).outcome
-        return outcome.kind is not OutcomeKind.STALE or not (outcome.quote == "" or is_about_silence(outcome.quote))
+        return not is_unanswered(read_digest(self.thread).outcome)
 
     def brief_match(self) -> Match:
         """As a match with only its similarity and reasons."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bot.domain.thread import Outcome, OutcomeKind
 from bot.reading.endings.engine import is_question
 from bot.reading.endings.phrases import has_phrase
 from bot.reading.text_edges import cut_at_edge
@@ -91,9 +92,9 @@ def says_something(quote: str, told: tuple[str, ...] = ()) -> bool:
     return bool(rest.strip()) and not (has_phrase("bare_closing", rest) or has_phrase("only_done", rest))
 
 
-def is_about_silence(quote: str) -> bool:
-    """Whether a quote says that nobody answered for a long time."""
-    return has_phrase("inactive", quote)
+def is_unanswered(outcome: Outcome) -> bool:
+    """Whether a thread was closed as stale, with no other reason than that nobody answered."""
+    return outcome.kind is OutcomeKind.STALE and (not outcome.quote or has_phrase("inactive", outcome.quote))
 
 
 def _is_told(reference: str, told: tuple[str, ...]) -> bool:
