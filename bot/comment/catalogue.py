@@ -126,7 +126,7 @@ PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
 """A placeholder in a text. Its value is inserted as it is; placeholders inside the value are not filled."""
 
 TEMPLATE_TEXTS = (
-    "mentioned", "also_mentioned", "seen_before", "open_now", "pages", "files", "decided", "said",
+    "mentioned", "also_mentioned", "seen_before", "perhaps_related", "open_now", "pages", "files", "decided", "said",
     "why", "changed", "nothing_found", "organisation",
 )  # fmt: skip
 """The texts that templates find under ``words``, besides the two sentences of the last line."""

@@ -15,7 +15,8 @@ from bot.domain.answer import Match, Mention
 from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull
 from bot.domain.reason import Reason, is_near
-from bot.domain.thread import GHOST, Kind, OutcomeKind, ThreadId
+from bot.domain.thread import GHOST, Kind, Outcome, OutcomeKind, ThreadId
+from bot.reading.endings.outcome import CONTINUATION
 from bot.reading.endings.quote import is_unanswered, says_something
 from bot.reading.lookalikes import without_quotation_marks
 
@@ -156,8 +157,15 @@ def _closing_text(hit: Hit, phrases: CommentPhrases) -> str:
     if not kind.is_known:
         return phrases.words.closing(hit.state_reason)
     thread = phrases.thread(original) if original is not None and original != hit.id else ""
+    if thread and _goes_on_elsewhere(hit.outcome):
+        return phrases.words.say("ended_moved", thread=thread)
     detail = thread if kind is OutcomeKind.DUPLICATE else _informative_quote(hit.outcome.quote)
     return phrases.words.say(kind.traits.words if detail else kind.traits.short_words, thread=thread)
+
+
+def _goes_on_elsewhere(outcome: Outcome) -> bool:
+    """Whether people only said in which issue it goes on ("part of #12"), and nobody called it a duplicate."""
+    return CONTINUATION in outcome.evidence and not any("duplicate" in words for words in outcome.evidence)
 
 
 def _fix_text(hit: Hit, phrases: CommentPhrases) -> str:

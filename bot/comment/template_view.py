@@ -29,6 +29,7 @@ from bot.comment.outcome_text import (
 )
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationMatch, PageHit
 from bot.domain.change_state import number_of
+from bot.domain.reason import is_near
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import OMISSION_MARK
 
@@ -55,6 +56,7 @@ def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) 
         "mentioned": [_mention(mention, phrases) for mention in context.mentioned],
         "also_mentioned": [_in_brief(mention, phrases) for mention in context.also_mentioned],
         "seen_before": [_seen_before(match, phrases, first) for match in context.seen_before],
+        "has_near": any(is_near(match.similarity, match.why) for match in context.seen_before),
         "open_now": [_open_now(match, phrases) for match in context.open_now],
         "organisation": [_organisation_match(other, phrases) for other in context.organisation[:MAX_ORGANISATION_HITS]],
         "pages": [_page(page, phrases) for page in context.pages],

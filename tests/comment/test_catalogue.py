@@ -22,6 +22,7 @@ from bot.domain.changes import FixInfo
 from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.errors import UserError
 from bot.pipeline.commands import sentence
+from bot.reading.endings.outcome import CONTINUATION
 from bot.reading.requests import Command
 from bot.settings.schema import Language
 from bot.settings.yaml_file import load_texts
@@ -47,6 +48,7 @@ EVERY_ENDING = (
     closed_match(
         replace(DUPLICATE, duplicate_of=None), why=("same title", "same file `z.py`", "both name `a` and `b`")
     ),
+    closed_match(replace(DUPLICATE, evidence=(CONTINUATION,))),
 )
 EVERY_MENTION = (
     PULL,

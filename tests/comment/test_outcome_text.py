@@ -8,6 +8,7 @@ from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Match, Mention
 from bot.domain.changes import FixInfo
 from bot.domain.thread import Kind, Outcome, OutcomeKind
+from bot.reading.endings.outcome import CONTINUATION
 from tests.comment.contexts import GITHUB, NOW, REOPENED, closed_match, day, quoted_outcome, turn
 from tests.comment.detector import report
 
@@ -63,6 +64,14 @@ def test_an_ending_says_what_is_known() -> None:
         (
             closed_match(replace(DUPLICATE, duplicate_of=None)),
             "closed as a duplicate, 3 May 2025",
+        ),
+        (
+            closed_match(replace(DUPLICATE, evidence=("last comment before closing", CONTINUATION))),
+            "closed in favour of issue 12, 3 May 2025",
+        ),
+        (
+            closed_match(replace(DUPLICATE, evidence=("marked as duplicate", CONTINUATION))),
+            "closed as a duplicate of issue 12, 3 May 2025",
         ),
         (replace(PULL, merged_at=day(5, 2)), "merged, 2 May 2025"),
         (replace(PULL, merged_at=day(5, 2), fix=FIX), "merged, 2 May 2025 · first released in v2.3.0"),

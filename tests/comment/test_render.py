@@ -49,6 +49,14 @@ def comment(context: Context, links: CommentLinks = GITHUB, searched: int = 1204
     return rendered.text
 
 
+def test_an_issue_is_called_seen_before_only_if_one_is_nearly_the_same() -> None:
+    near = closed_match(Outcome(), why=("same title",), similarity=0.7)
+    far = replace(near, id=8, why=("words in common: a, b",))
+    for hits, heading in (((near,), "Seen before"), ((near, far), "Seen before"), ((far,), "Perhaps related")):
+        text = comment(Context(seen_before=hits))
+        assert [line for line in text.split("\n") if line.startswith("**")] == [f"**{heading}**"]
+
+
 @cache
 def comment_of(name: str) -> str:
     return comment(*CASES[name])

@@ -315,6 +315,29 @@ def test_the_reporters_thanks_make_the_comment_before_an_answer() -> None:
     assert (fixed.kind, fixed.fix) == (OutcomeKind.FIXED, "#57")
 
 
+@pytest.mark.parametrize(
+    ("answer", "thanks", "closing"),
+    [
+        ("The path has to end with a slash, as the guide says.", "Thank you for the explanation.", "Closing this now."),
+        ("路径要以斜杠结尾。", "谢谢，按照你说的可以了。", "@octocat 🤝\n那我就先 close 了。"),
+        (
+            "パスの末尾にスラッシュが必要です。",
+            "ありがとうございます、解決しました。",
+            "こちらのissueはクローズします。",
+        ),
+        ("Der Pfad muss mit einem Schrägstrich enden.", "Danke, jetzt klappt es.", "Dann schließe ich das hier."),
+        ("Путь должен заканчиваться косой чертой.", "Спасибо, помогло.", "Тогда закрываю."),
+    ],
+)
+def test_a_comment_that_only_closes_leaves_the_ending_to_the_ones_before(
+    answer: str, thanks: str, closing: str
+) -> None:
+    comments = (message(answer, timedelta(days=1)), message(thanks, timedelta(hours=1), "octocat", "NONE"))
+    result = outcome(closed(*comments, message(closing)))
+    assert (result.kind, result.comment in (0, 1)) == (OutcomeKind.ANSWERED, True)
+    assert outcome(closed(message(closing))) == Outcome()
+
+
 def test_only_the_reporter_can_be_mistaken() -> None:
     assert outcome(closed(message("My mistake, sorry.", author="octocat"))).kind is OutcomeKind.ANSWERED
     assert outcome(closed(message("My mistake, sorry."))).kind is OutcomeKind.UNKNOWN

@@ -32,7 +32,8 @@ _STATED_BONUS = {False: 4, True: 1}
 
 _SALUTATION = re.compile(
     r"(?:@[\w-]{1,39}\b(?:,| and)? ?){1,5}(?:[:,;\u2013\u2014-]+ "
-    r"|(?<= )(?=[A-Z]|(?:the|this|that|these|those|it|its|it's|i'm|you|your|you're|we|we're|there|if|yes|no|please)\b))"
+    r"|(?<= )(?=[A-Z]|[^\W\x00-\x7f]"
+    r"|(?:the|this|that|these|those|it|its|it's|i'm|you|your|you're|we|we're|there|if|yes|no|please)\b))"
 )
 """The names that a sentence is addressed to, before a word that no name can be the subject of."""
 
