@@ -166,7 +166,7 @@ def test_the_values_of_labels_are_documented() -> None:
 
 # -- templates -----------------------------------------------------------------------------------------------------
 
-KINDS = {"list of text": list, "lists of items": list, "text": str}
+KINDS = {"list of text": list, "lists of items": list, "text": str, "whether": bool}
 """How the page names the type of a value, longer words first."""
 
 
