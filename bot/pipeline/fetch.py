@@ -165,8 +165,7 @@ def _with_removal(
     except ForgeError as error:
         if isinstance(error, Gone) and not isinstance(error, IssuesOff) and (error.certain or is_listed):
             return replace(others, records=(*others.records, _tombstone_of(event, number, stored.get(number), run)))
-        if isinstance(stored.get(number), Thread):
-            _hide(number, run)
+        _hide(number, run)
         return replace(updates, fault=updates.fault or error)
 
 

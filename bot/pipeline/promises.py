@@ -27,6 +27,9 @@ def promised_post(draft: Draft, now: datetime, permit: Permit, since: datetime |
         return post
     if draft.is_skipped and before.state != "pending":
         return before
+    if draft.is_skipped and before.is_promised:
+        # it may have been posted, and deleted by a person before any run saw it
+        return replace(post, content=before.content, at=before.at, revised_at=now)
     kept = replace(post, at=before.at, revised_at=before.revised_at)
     if kept == before:
         return before

@@ -76,7 +76,14 @@ def test_a_skipped_thread_keeps_its_answer() -> None:
     skipped = replace(SILENT, is_skipped=True)
     assert promised(replace(skipped, before=SAID)) == SAID
     assert promised_fields(skipped) == ("silent", "", None, "")
-    assert promised_fields(replace(skipped, before=PENDING)) == ("silent", "", None, "")
+
+
+def test_a_skipped_thread_keeps_when_its_comment_was_promised() -> None:
+    """A dead run may have posted it, and a person may have deleted it: the timeline tells only since when to look."""
+    kept = promised(replace(SILENT, is_skipped=True, before=PENDING))
+    assert (kept.state, kept.content, kept.at, kept.revised_at) == ("silent", PENDING.content, PENDING.at, NOW)
+    again = promised(replace(SPEAKING, removed=True, before=kept))
+    assert (again.state, again.content) == ("removed", "")
 
 
 def test_the_same_answer_again_changes_nothing_not_even_its_time() -> None:

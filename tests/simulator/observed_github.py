@@ -12,6 +12,7 @@ from bot.comment.marker import read_seal
 from bot.domain.changes import FORGET
 from bot.domain.post import COMMENT, Post, PostKey, replied_to
 from bot.domain.thread import ThreadId
+from bot.github.errors import resource_of
 from bot.memory.shards import POSTS, REQUESTS
 from bot.pipeline.draft import WITHDRAWN_FINGERPRINT
 from tests.acceptance.bare_repository import Bare
@@ -32,7 +33,9 @@ class RunRequests:
 
     read_paths: list[str] = field(default_factory=list)
     writes: int = 0
-    limited_by: str = ""
+    limited_by: dict[str, str] = field(default_factory=dict)
+    """The request that was answered with a limit, by the allowance that the limit is of; "" for all requests."""
+
     sent: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     @property
@@ -57,15 +60,17 @@ class ObservedGitHub(FakeGitHub):
         token = headers.get("Authorization", "").rpartition(" ")[2]
         with self.world.lock:
             run_requests = self.requests_by_token.setdefault(token, RunRequests())
-            request = f"{method} {path}"
-            if run_requests.limited_by:
-                self.broken.append(f"(5) {request} after a limit was answered to {run_requests.limited_by}")
+            request, allowance = f"{method} {path}", resource_of(path)
+            if limited := run_requests.limited_by.get("") or run_requests.limited_by.get(allowance):
+                self.broken.append(f"(5) {request} after a limit was answered to {limited}")
             text = _text(body) if method in ("POST", "PATCH") else ""
             key = self._check_request(method, path, text, run_requests)
             sent = super()._answer(method, target, headers, body)
             self._check_reply(method, path, key, text, sent)
             if not sent.dropped and _is_limit(sent):
-                run_requests.limited_by = request
+                run_requests.limited_by["" if "Retry-After" in sent.headers or not _is_spent(sent) else allowance] = (
+                    request
+                )
         return sent
 
     def _check_request(self, method: str, path: str, text: str, run_requests: RunRequests) -> PostKey | None:
@@ -189,5 +194,8 @@ def _text(body: bytes) -> str:
 
 
 def _is_limit(sent: SentReply) -> bool:
-    is_empty = sent.headers.get("X-RateLimit-Remaining") == "0"
-    return sent.status == 429 or (sent.status == 403 and (is_empty or "Retry-After" in sent.headers))
+    return sent.status == 429 or (sent.status == 403 and (_is_spent(sent) or "Retry-After" in sent.headers))
+
+
+def _is_spent(sent: SentReply) -> bool:
+    return sent.headers.get("X-RateLimit-Remaining") == "0"
