@@ -71,7 +71,7 @@ def issue(text: str) -> Issue:
 
 
 def repository(text: str) -> str:
-    from bot.questions.requests import SLUG
+    from bot.domain.hosts import SLUG
 
     if not re.fullmatch(SLUG, text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
@@ -200,7 +200,7 @@ class NamedRepository(NamedTuple):
 
 def named_repository(text: str) -> NamedRepository:
     """OWNER/NAME, or the address of any page of the repository."""
-    from bot.questions.requests import SLUG
+    from bot.domain.hosts import SLUG
 
     server, path = "", text.strip()
     if match := re.fullmatch(_URL, path, re.ASCII | re.IGNORECASE):

@@ -10,11 +10,10 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from bot.domain.card import Worktree, WorktreeCommit
-from bot.domain.hosts import GITHUB
-from bot.errors import UserError, WorldError
+from bot.domain.hosts import GITHUB, parse_remote_url
+from bot.errors import WorldError
 
 if TYPE_CHECKING:
     from bot.git.process import GitAnswer
@@ -341,13 +340,10 @@ def _one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text).strip()
 
 
-_OWNER_NAME = re.compile(r"(?:^|[/:])([^/:\s]{1,100}/[^/:\s]{1,100}?)(?:\.git)?/?$")
-_SCP_ADDRESS = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")
+_SCP_ADDRESS = re.compile(r"(?:[^@/\s]+@)?[A-Za-z0-9_.-]+:(?!//)")
 _URL_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/:@\s]*)(?::[^/\s]*)?@")
 _USER_NAME = re.compile(r"[A-Za-z0-9.-]{1,39}", re.ASCII)
 """A user name on a server. A token is longer, or contains other characters."""
-
-_HOST_ALIASES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
 
 
 class RemoteRepository(NamedTuple):
@@ -415,23 +411,10 @@ def _parse_address(address: str, top: Path) -> RemoteRepository:
     if not scp and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|/", address):
         address = str((top / address).resolve())  # git reads paths from the checkout
     address = without_secret(address)
-    site = _site(scp[1] if scp else "", address)
-    owner_name = _OWNER_NAME.search(address) if site else None
-    if not owner_name:
-        return RemoteRepository(address)
-    return RemoteRepository(address, owner_name[1], f"{site}/{owner_name[1]}")
-
-
-def _site(host: str, address: str) -> str:
-    try:
-        parts = urlsplit(address)
-        if parts.scheme in ("http", "https"):
-            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        host = host or (parts.hostname or "" if parts.scheme == "ssh" else "")
-    except ValueError:
-        raise UserError("the address of the remote is not valid: check `git remote --verbose`") from None
-    host = _HOST_ALIASES.get(host, host)
-    return f"https://{host}" if "." in host else ""
+    if parsed := parse_remote_url(address):
+        site, repo = parsed
+        return RemoteRepository(address, repo, f"{site}/{repo}")
+    return RemoteRepository(address)
 
 
 def without_secret(address: str) -> str:

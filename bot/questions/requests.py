@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadFacts, ThreadMessage, Worktree
+from bot.domain.hosts import SLUG
 from bot.domain.kinds import Kind
 from bot.errors import UserError
 from bot.reading.search_query import SearchQuery, search_query
@@ -220,8 +221,6 @@ class Cards(CardSearch, Protocol):
 
 
 MAX_NAME = 200
-
-SLUG = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}"
 
 _ISSUE = rf"(?P<repo>{SLUG})?#(?P<number>[1-9][0-9]{{0,14}})|(?P<digits>[1-9][0-9]{{0,14}})"
 _ISSUE_URL = (

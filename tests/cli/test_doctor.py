@@ -19,7 +19,7 @@ from bot.cli.checks import github, memory
 from bot.cli.checks.collect import _MAX_FILES, SetupFacts, _read_checkout
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory
-from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code, parse_remote_url
+from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code
 from bot.cli.commands.doctor import (
     GAIN,
     Terminal,
@@ -31,6 +31,7 @@ from bot.cli.commands.doctor import (
     render_findings,
 )
 from bot.cli.parser import parse
+from bot.domain.hosts import parse_remote_url
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.github.errors import Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
@@ -476,7 +477,13 @@ def test_server_and_repository_are_parsed_from_the_remote() -> None:
         ("../hello-world", None),
         ("file:///octo-org/hello-world", None),
         ("https://github.com/octo-org", None),
+        ("git://github.com/octo-org/hello-world", "https://github.com"),
+        ("git@GitHub.com:octo-org/hello-world.git", "https://github.com"),
+        ("git@altssh.gitlab.com:octo-org/hello-world.git", "https://gitlab.com"),
+        ("http://localhost:8080/octo-org/hello-world", "http://localhost:8080"),
+        ("gh:octo-org/hello-world", None),
         ("https://git.example.com/group/octo-org/hello-world", None),
+        ("git@git.example.com:group/octo-org/hello-world", None),
         ("https://[::1/octo-org/hello-world", None),
         ("https://git.example.com:port/octo-org/hello-world", None),
         ("ext::sh -c x% octo-org/hello-world", None),

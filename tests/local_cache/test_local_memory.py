@@ -284,6 +284,7 @@ def test_a_fork_uses_the_memory_of_its_upstream(checkout: Path, remote: Path, tm
         ("ssh://git@git.example.com:2222/octocat/hello.git", "octocat/hello", "https://git.example.com/octocat/hello"),
         ("ssh://git@ssh.github.com:443/octocat/hello.git", "octocat/hello", "https://github.com/octocat/hello"),
         ("https://git.example.com:8443/octocat/hello", "octocat/hello", "https://git.example.com:8443/octocat/hello"),
+        ("git@git.example.com:group/octocat/hello.git", "", ""),
         ("gh:octocat/hello", "", ""),
         ("/srv/git/hello.git", "", ""),
     ],

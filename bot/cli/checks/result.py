@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
-from bot.domain.hosts import GITHUB, GITHUB_HOST, is_hosted
-from bot.questions.requests import SLUG
+from bot.domain.hosts import GITHUB, is_hosted
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -53,8 +51,6 @@ def abbreviate(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(f"{name:.120}" for name in listed[:most]) + more
 
 
-_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})", re.ASCII)
-_SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})", re.ASCII)
 """``git@HOST:OWNER/NAME.git``, which is not a URL."""
 
 
@@ -95,31 +91,6 @@ class RepositoryLinks:
             return "read the archives into a new folder: `precedent import FILE --store NEW_FOLDER`"
         page = self.page(f"actions/workflows/{quote(self.workflow, errors='replace')}")
         return f"start the workflow by hand (Run workflow) with rebuild: {page}"
-
-
-def parse_remote_url(origin: str) -> tuple[str, str] | None:
-    """Server and OWNER/NAME of a remote's URL, in any of git's forms; None if it has neither.
-
-    User names and secrets are dropped, and so is the ssh port: the website uses another.
-    """
-    match = _SCP.fullmatch(origin)
-    if "://" not in origin and match:
-        scheme, host, path = "ssh", match[1], match[2]
-    else:
-        try:
-            parts = urlsplit(origin)
-            port = f":{parts.port}" if parts.port and parts.scheme in ("http", "https") else ""
-        except ValueError:
-            return None
-        scheme, host, path = parts.scheme, parts.hostname or "", parts.path
-        if not _HOST.fullmatch(host):
-            return None
-        host += port
-    repository = path.strip("/").removesuffix(".git")
-    if scheme not in ("http", "https", "ssh", "git", "git+ssh") or not re.fullmatch(SLUG, repository, re.ASCII):
-        return None
-    host = GITHUB_HOST if host.lower() in ("ssh.github.com", "www.github.com") else host.lower()
-    return f"{'http' if scheme == 'http' else 'https'}://{host}", repository
 
 
 def api_of(server: str) -> str:

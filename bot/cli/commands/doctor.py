@@ -13,12 +13,12 @@ from bot.cli.arguments import address, token_of
 from bot.cli.checks import github, memory
 from bot.cli.checks.collect import DoctorOptions, SetupFacts, gather
 from bot.cli.checks.memory import InspectedMemory
-from bot.cli.checks.result import CheckResult, Level, RepositoryLinks, api_of, exit_code, parse_remote_url
+from bot.cli.checks.result import CheckResult, Level, RepositoryLinks, api_of, exit_code
 from bot.cli.colours import BAD, GOOD
 from bot.cli.options import Arguments, file_option, flag, folder_option, json_option, option, repo_option
 from bot.cli.output import ColouredText, CommandResult, progress
 from bot.comment.clean_text import log_line
-from bot.domain.hosts import GITHUB
+from bot.domain.hosts import GITHUB, parse_remote_url
 from bot.errors import StoreError, UserError
 from bot.git.checkout import RemoteRepository, find_top, remote_of_checkout
 from bot.git.errors import RemoteUnreachable

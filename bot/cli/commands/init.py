@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 
 from bot.cli.arguments import action_name, is_action, one_of
 from bot.cli.checks.github import WORKFLOW_FOLDER, WORKFLOW_PATH, Step, find_workflows, is_dry
-from bot.cli.checks.result import parse_remote_url
 from bot.cli.options import Arguments, argument, flag, json_option, option
 from bot.cli.output import show
 from bot.comment.clean_text import one_line, visible_text
-from bot.domain.hosts import is_hosted
+from bot.domain.hosts import is_hosted, parse_remote_url
 from bot.errors import UserError
 from bot.files import read_shipped, read_user_file, write_user_file
 from bot.git.checkout import PREFERRED_REMOTES, CheckoutGit, find_top, is_bare

@@ -20,6 +20,7 @@ from bot.cli.options import (
     organisation_option,
 )
 from bot.cli.output import SCHEMA_VERSION, CommandResult, list_text, progress, table, warn
+from bot.domain.hosts import SLUG
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.organisation import (
@@ -34,7 +35,7 @@ from bot.local_cache.organisation import (
     state_of_source,
 )
 from bot.questions.fields import Row, row_stamp
-from bot.questions.requests import SLUG, ReadMessages, WordSearch
+from bot.questions.requests import ReadMessages, WordSearch
 
 COLUMNS = "repository\tthreads\tupdated\tpath\tfault"
 _REPOSITORY_NAME = re.compile(SLUG, re.ASCII)
