@@ -85,7 +85,6 @@ class Arrival:
     repository: RepositoryKey
     event: Event
     name: str = ""
-    private: bool = True
     received_at: Instant = 0
     request: str = ""
     extra: tuple[tuple[str, str], ...] = ()
@@ -125,7 +124,6 @@ class Delivery:
     repository: RepositoryKey
     event: Event
     name: str
-    private: bool
     state: State
     received_at: Instant
     attempts: int = 0
@@ -223,8 +221,7 @@ class RunReport:
     the priority of that, unless it is at once, which continues a history; ``backoff`` is the delay until then in
     milliseconds, for the next run. ``is_unread``: the repository's history was never read completely; None if the run
     did not get that far. ``history``: the part of a history that it read, None if none is left. ``rates``: what is
-    left of GitHub's limits. ``changed``: the threads that it changed in memory. ``people``: a fingerprint of
-    ``ignore.people``, None if the run did not read the settings.
+    left of GitHub's limits. ``changed``: the threads that it changed in memory.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -241,7 +238,6 @@ class RunReport:
     is_unread: bool | None = False
     history: HistoryPart | None = None
     changed: frozenset[int] = frozenset()
-    people: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +250,6 @@ class Grant:
     repository: RepositoryKey
     token: str = field(repr=False)
     name: str = ""
-    private: bool = True
     expires_at: Instant = 0
     visibility: Visibility = Visibility.PRIVATE
     asked_at: Instant = 0
@@ -288,7 +283,6 @@ class RepositoryRow:
 
     repository: RepositoryKey
     name: str = ""
-    private: bool = True
     cursor: Instant = 0
     pushes: tuple[Instant, ...] = ()
     last_run: Instant = 0
@@ -300,6 +294,7 @@ class RepositoryRow:
     shares: tuple[Share, ...] = ()
     is_sharing: bool = True
     people: tuple[str, ...] = ()
+    is_gone: bool = False
 
     @property
     def agreed(self) -> tuple[Share, ...]:

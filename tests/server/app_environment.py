@@ -8,10 +8,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bot.domain.organisation import Visibility
 from bot.github.app import App
 from bot.github.events import Event
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
+from bot.server.organisation.register import OrganisationRegister
 from bot.server.receive.webhook import WebhookRules, receive
 from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.github_access import TokenCache
@@ -53,7 +55,7 @@ class AppEnvironment:
 
     def __post_init__(self) -> None:
         self.tokens = TokenCache(self.api)
-        self.register = self.inbox.installations
+        self.installations = self.inbox.installations
 
     def arrive(
         self, key: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
@@ -73,7 +75,9 @@ class AppEnvironment:
     def add_repositories(self, *repositories: RepositoryKey) -> None:
         """Store repositories that have already had a run."""
         for repository in repositories:
-            self.register.store_repository(repository, f"octocat/{repository.number}", private=False)
+            OrganisationRegister(self.inbox).store_repository(
+                repository, f"octocat/{repository.number}", Visibility.PUBLIC
+            )
             self.arrive(repository)
             work = self.begin(repository)
             self.inbox.end(work, [], RunReport())
@@ -108,7 +112,7 @@ def make_environment(github: FakeGitHub, inbox: Inbox | None = None) -> AppEnvir
 
 def set_cursor(env: AppEnvironment, repository: RepositoryKey, cursor: Instant) -> None:
     """Store a repository whose history is read up to ``cursor``."""
-    env.register.store_repository(repository, HELLO, private=False)
+    OrganisationRegister(env.inbox).store_repository(repository, HELLO, Visibility.PUBLIC)
     env.arrive(repository)
     work = env.begin(repository)
     env.inbox.end(work, [], RunReport(cursor=cursor))

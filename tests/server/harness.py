@@ -198,7 +198,7 @@ class ServerHarness:
 
     def run(self, repository: RepositoryKey) -> None:
         """Run this repository, at the earliest time that its last push allows."""
-        pushes = self.env.register.repository(repository).pushes
+        pushes = self.env.installations.repository(repository).pushes
         self.env.clock.now = max(self.env.clock.now, self.dependencies.pace.earliest(pushes))
         reconcile(take_lease(self.env.inbox, repository), self.dependencies)
 

@@ -30,7 +30,7 @@ def test_other_text_is_not_a_key(text: str) -> None:
 
 def test_a_repr_shows_no_token() -> None:
     assert "secret" not in repr(Grant(RepositoryKey(1, 2), "secret"))
-    assert "secret" not in repr(InstallationToken("secret", 0, "octo-org/hello-world", private=True))
+    assert "secret" not in repr(InstallationToken("secret", 0, "octo-org/hello-world"))
 
 
 def test_log_fields_for_several_deliveries_list_them_all() -> None:

@@ -164,7 +164,7 @@ def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival
         return DroppedDelivery(why)
     event = replace(event_of(name, payload), comment_author="", inputs=())
     key, priority = RepositoryKey(installation, place.id), _priority(event, payload)
-    return Arrival("", key, event, place.name, place.private, priority=priority)
+    return Arrival("", key, event, place.name, priority=priority)
 
 
 def _priority(event: Event, payload: Mapping[str, Any]) -> Priority:
@@ -200,7 +200,7 @@ def _installation_arrival(
     }
     extra = tuple((key, value) for key, value in values.items() if value)
     priority = Priority.URGENT if event.action in NARROWING_ACTIONS else Priority.CHANGE
-    return Arrival("", repository, event, place.name, place.private, extra=extra, priority=priority)
+    return Arrival("", repository, event, place.name, extra=extra, priority=priority)
 
 
 def _join_ids(ids: Sequence[int]) -> str:

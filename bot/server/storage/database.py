@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import random
@@ -11,10 +10,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -51,69 +50,19 @@ Value = str | int | float | Sequence[int] | Sequence[str]
 Row = Mapping[str, Any]
 
 
-class Transaction:
-    """Runs SQL in one transaction. Values are named ``:name``; a sequence goes after ``in``."""
-
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
-
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """This one, for a block that another one would otherwise be opened for."""
-        return nullcontext(self)
-
-    def rows(self, sql: str, **values: Value) -> list[Row]:
-        """Return the rows of a query, or of a statement that ends in ``returning``."""
-        result = self.connection.execute(_prepare(sql, _lists(values)), values)
-        return [dict(row) for row in result.mappings()]
-
-    def row(self, sql: str, **values: Value) -> Row | None:
-        return next(iter(self.rows(sql, **values)), None)
-
-    def change(self, sql: str, **values: Value) -> int:
-        """Run a statement and return the number of changed rows."""
-        return self.connection.execute(_prepare(sql, _lists(values)), values).rowcount
-
-    def change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """Run the statement once for each of these mappings."""
-        if rows:
-            self.connection.execute(_prepare(sql, ()), rows)
-
-
 class DatabasePart:
-    """Tables of a database. Within a transaction of the caller, that takes the place of the database."""
+    """Tables of a database."""
 
-    def __init__(self, database: Database | Transaction, now: Callable[[], Instant]) -> None:
-        self._database = database
+    def __init__(self, database: Database, now: Callable[[], Instant]) -> None:
+        self.database = database
         self.now = now
-
-    def _rows(self, sql: str, **values: Value) -> list[Row]:
-        with self._database.transaction() as transaction:
-            return transaction.rows(sql, **values)
-
-    def _row(self, sql: str, **values: Value) -> Row | None:
-        with self._database.transaction() as transaction:
-            return transaction.row(sql, **values)
-
-    def _change(self, sql: str, **values: Value) -> int:
-        with self._database.transaction() as transaction:
-            return transaction.change(sql, **values)
-
-    def _change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        with self._database.transaction() as transaction:
-            transaction.change_each(sql, rows)
-
-    @contextmanager
-    def _atomic(self) -> Iterator[Self]:
-        """The same tables within one transaction."""
-        with self._database.transaction() as transaction:
-            yield type(self)(transaction, self.now)
 
 
 class Database:
     """One database; ``url`` begins with sqlite: or postgresql:. Its own failures are raised as WorldError.
 
     ``hurry``: somebody waits for an answer, so a statement may take at most five or six seconds. Connections open with
-    the first transaction.
+    the first transaction. In SQL, values are named ``:name``; a sequence goes after ``in``.
     """
 
     def __init__(self, url: str, *, hurry: bool = False) -> None:
@@ -123,21 +72,56 @@ class Database:
             raise UserError("the database must be a URL that begins with postgresql://")
         self.engine = _postgres(self.url, hurry) if self.is_postgres else _sqlite(self.url, hurry)
         self._limits = _SHORT_LIMITS if hurry else _USUAL_LIMITS
+        self._open = threading.local()
 
     @classmethod
     def in_folder(cls, folder: Path, *, hurry: bool = False) -> Database:
         """Return the database in this folder's SQLite file."""
         return cls(f"sqlite:///{folder / 'queue.sqlite'}", hurry=hurry)
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Open a transaction: durable when the block ends, rolled back when it raises."""
+    @contextmanager
+    def transaction(self) -> Iterator[Database]:
+        """Make the block one transaction: durable when it ends, rolled back when it raises.
+
+        Within another block of this thread, it belongs to the transaction of that one.
+        """
+        if hasattr(self._open, "connection"):
+            yield self
+            return
         with self.translate_errors(), self.engine.begin() as connection:
             if self.is_postgres:
                 connection.exec_driver_sql(self._limits)
-            yield Transaction(connection)
+            self._open.connection = connection
+            try:
+                yield self
+            finally:
+                del self._open.connection
 
-    @contextlib.contextmanager
+    def rows(self, sql: str, **values: Value) -> list[Row]:
+        """Return the rows of a query, or of a statement that ends in ``returning``."""
+        with self.transaction():
+            return [dict(row) for row in self._execute(sql, values).mappings()]
+
+    def row(self, sql: str, **values: Value) -> Row | None:
+        return next(iter(self.rows(sql, **values)), None)
+
+    def change(self, sql: str, **values: Value) -> int:
+        """Run a statement and return the number of changed rows."""
+        with self.transaction():
+            return self._execute(sql, values).rowcount
+
+    def change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Run the statement once for each of these mappings."""
+        if rows:
+            with self.transaction():
+                self._open.connection.execute(_prepare(sql, ()), rows)
+
+    def _execute(self, sql: str, values: Mapping[str, Value]) -> sa.CursorResult[Any]:
+        lists = tuple(name for name, value in values.items() if isinstance(value, (list, tuple)))
+        result: sa.CursorResult[Any] = self._open.connection.execute(_prepare(sql, lists), values)
+        return result
+
+    @contextmanager
     def translate_errors(self) -> Iterator[None]:
         """Turn the database's own failures within the block into WorldError."""
         try:
@@ -158,33 +142,34 @@ class Database:
 
         Raises UserError if they are there in another version.
         """
-        with self.transaction() as transaction:
-            if self._has_tables(transaction):
-                return  # reading works on a read-only database
-        with self.transaction() as transaction:
+        if self._has_tables():
+            return  # reading works on a read-only database
+        with self.transaction():
             if self.is_postgres:
-                transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
-                transaction.change(f"create schema if not exists {POSTGRES_SCHEMA}")
+                self.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
+                self.change(f"create schema if not exists {POSTGRES_SCHEMA}")
             else:
-                transaction.change("begin immediate")  # which the driver does only before rows are changed
-            if self._has_tables(transaction):
+                self.change("begin immediate")  # which the driver does only before rows are changed
+            if self._has_tables():
                 return  # another process was faster
             for statement in statements(postgres=self.is_postgres):
-                transaction.change(statement)
-            transaction.change(
+                self.change(statement)
+            self.change(
                 "insert into heartbeats (name, said_at, note) values (:name, :version, '{}')",
                 name=SCHEMA_HEARTBEAT,
                 version=SCHEMA_VERSION,
             )
 
-    def _has_tables(self, transaction: Transaction) -> bool:
+    def _has_tables(self) -> bool:
         """Whether the tables are there. Raises UserError if they have another version."""
-        known = sa.inspect(transaction.connection).get_table_names(POSTGRES_SCHEMA if self.is_postgres else None)
+        with self.transaction():
+            inspector = sa.inspect(self._open.connection)
+            known = inspector.get_table_names(POSTGRES_SCHEMA if self.is_postgres else None)
         tables = {"deliveries", "heartbeats"}.intersection(known)
         if not tables:
             return False
         sql = "select said_at from heartbeats where name = :name"
-        row = transaction.row(sql, name=SCHEMA_HEARTBEAT) if "heartbeats" in tables else None
+        row = self.row(sql, name=SCHEMA_HEARTBEAT) if "heartbeats" in tables else None
         version = int(row["said_at"]) if row else 0
         if version == SCHEMA_VERSION:
             return True
@@ -198,10 +183,6 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
-
-
-def _lists(values: Mapping[str, Value]) -> tuple[str, ...]:
-    return tuple(name for name, value in values.items() if isinstance(value, (list, tuple)))
 
 
 @lru_cache(maxsize=500)
@@ -291,9 +272,9 @@ class DatabaseClock:
         """Read the time of the database. Raises WorldError."""
         if not self._database.is_postgres:
             return
-        with self._database.transaction() as transaction:
+        with self._database.transaction():
             before = time.monotonic()
-            row = transaction.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
+            row = self._database.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
             assert row is not None
             self._last_reading = int(row["now"]), (before + time.monotonic()) / 2
 

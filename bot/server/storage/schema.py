@@ -5,7 +5,7 @@ from __future__ import annotations
 POSTGRES_SCHEMA = "precedent"
 """The schema of our tables in PostgreSQL."""
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 SCHEMA_HEARTBEAT = "schema"
 """The heartbeat whose time column holds the version of the tables."""
 
@@ -13,7 +13,7 @@ _TABLES_SQL = """
 create table deliveries (
   seq {serial}, id text not null unique, repository text not null,
   event text not null, action text not null, number {big} not null, is_pull integer not null,
-  comment_id {big} not null, moved_to text not null, name text not null, private integer not null,
+  comment_id {big} not null, moved_to text not null, name text not null,
   received_at {big} not null, next_at {big} not null, request text not null, extra text not null,
   state text not null default 'waiting', attempts integer not null default 0, begun integer not null default 0,
   finished_at {big} not null default 0, run text not null default '', reason text not null default '',
@@ -38,14 +38,13 @@ create table runs (
 create index runs_began on runs (began);
 create index runs_repository on runs (repository, began);
 create table repositories (
-  key text primary key, name text not null default '', private integer not null default 1,
+  key text primary key, name text not null default '',
   state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
   pushes text not null default '[]', last_run {big} not null default 0,
   backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
   history text not null default '', visibility text not null default 'private',
   shares text not null default '[]', sharing integer not null default 1,
-  unquoted text not null default '[]', former_names text not null default '', indexed integer not null default 0,
-  people text not null default '');
+  people text not null default '[]', former_names text not null default '', indexed integer not null default 0);
 create table organisation_changes (
   seq {serial}, installation {big} not null, repository text not null, threads text not null,
   changed_at {big} not null, attempts integer not null default 0, next_at {big} not null default 0);

@@ -138,17 +138,17 @@ class InstallationEvents:
         rows = {row.repository: row for row in self.inbox.installations.repositories()}
         if repository not in rows:
             return DETAILS_REQUESTED
-        name, private, visibility = rows[repository].name, True, Visibility.PRIVATE
+        name, visibility = rows[repository].name, Visibility.PRIVATE
         try:
             grant = self.tokens.grant(repository, self.now)
-            name, private, visibility = grant.name, grant.private, grant.visibility
+            name, visibility = grant.name, grant.visibility
         except Suspended:
             return SUSPENDED
         except NotInstalled:
             return _drop_outcome(REMOVED, self.remove(repository, REMOVED))
         except NotPermitted:  # its visibility is unknown: it counts as private
             pass
-        self._register().store_repository(repository, name, private=private, visibility=visibility)
+        self._register().store_repository(repository, name, visibility)
         return DETAILS_REQUESTED
 
     def _register(self) -> OrganisationRegister:
@@ -257,7 +257,7 @@ def list_installations(api: App, app: int, events: InstallationEvents) -> int:
             repository = RepositoryKey(installation.id, each.id)
             if repository in known or scope.includes(each.name):
                 listed.add(repository)
-                register.store_repository(repository, each.name, private=each.private, visibility=each.visibility)
+                register.store_repository(repository, each.name, each.visibility)
     try:
         events.remove_gone(known - listed, UNINSTALLED)
     except ForgeError as error:

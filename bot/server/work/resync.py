@@ -306,7 +306,7 @@ class DriftCheck:
 
     def _make_arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
         key, priority = row.repository, Priority.CATCH_UP
-        return Arrival(f"{self.app}:{name}", key, event, row.name, row.private, received_at=now, priority=priority)
+        return Arrival(f"{self.app}:{name}", key, event, row.name, received_at=now, priority=priority)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,6 @@ from bot.server.model import EXCLUDED, Delivery, PendingWork, RepositoryRow, Res
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.branches import PacedStore
 from bot.server.storage.github_access import limit_end
-from bot.server.storage.outbox import people_digest
 from bot.server.work.installation_events import InstallationEvents
 from bot.server.work.policy import (
     DeliveryGroup,
@@ -74,7 +73,7 @@ class RepositoryRun:
     """One run in a repository, whose ``name`` was this when the run began.
 
     ``history`` is the last part of a history that it read, ``known_limit`` why it fetches none: a limit that another
-    run met. ``people`` is as in `RunReport`.
+    run met.
     """
 
     work: PendingWork
@@ -85,7 +84,6 @@ class RepositoryRun:
     report: RunReport = field(default_factory=lambda: RunReport(is_unread=None))
     store: PacedStore | None = None
     name: str = ""
-    people: str | None = None
     history: HistoryRead | None = None
     known_limit: RateLimited | None = None
 
@@ -111,7 +109,6 @@ class RepositoryRun:
             notes=tuple(self.log.notes),
             rates=self.budget.rates,
             changed=frozenset(self.store.changed) if self.store else frozenset(),
-            people=self.people,
         )
         return self.outcomes.results, report
 
@@ -123,16 +120,13 @@ class RepositoryRun:
         grant = run.tokens.grant(repository, run.inbox.now())
         self.name = grant.name
         visibility = grant.visibility if grant.asked_at >= self.work.began_at else None
-        OrganisationRegister(run.inbox).store_repository(
-            repository, grant.name, private=grant.private, visibility=visibility
-        )
+        OrganisationRegister(run.inbox).store_repository(repository, grant.name, visibility)
         if not run.options.scope.includes(grant.name):
             self.outcomes.store(Result(each.seq, "dropped", EXCLUDED) for each in self.work.deliveries)
             return
         site = repository_site(grant, run)
         self.log.on_stage("settings")
         config = read_run_settings(site, repository, run, self.log)
-        self.people = people_digest(config.settings.ignore.people)
         self.log.on_stage("clone")
         with run.clones.borrow(repository) as keep:
             self.store = PacedStore(branch_store(site, config, keep), run.pace, row.pushes, run.stop)

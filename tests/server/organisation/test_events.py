@@ -25,13 +25,13 @@ def register_two(env: AppEnvironment) -> tuple[RepositoryKey, RepositoryKey]:
     first, second = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
     register = OrganisationRegister(env.inbox)
     for repository, name in ((first, HELLO), (second, OTHER)):
-        register.store_repository(repository, name, private=False, visibility=Visibility.PUBLIC)
+        register.store_repository(repository, name, Visibility.PUBLIC)
     register.add_shown(second, 5, [OrganisationKey(first.number, 1)])
     return first, second
 
 
 def visibility(env: AppEnvironment, repository: RepositoryKey) -> str:
-    return env.register.repository(repository).visibility.value
+    return env.installations.repository(repository).visibility.value
 
 
 def process_delivery(env: AppEnvironment, position: int = -1) -> None:
@@ -82,7 +82,7 @@ def test_an_event_does_not_register_an_unknown_repository(env: AppEnvironment) -
     number = env.github.tenants.install("octocat", ["octocat/third"])
     env.github.tenants.set_visibility(third, "private")
     process_delivery(env)
-    assert RepositoryKey(number, third.repo.id) not in [row.repository for row in env.register.repositories()]
+    assert RepositoryKey(number, third.repo.id) not in [row.repository for row in env.installations.repositories()]
 
 
 def test_events_that_reduce_visibility_are_urgent(env: AppEnvironment) -> None:
@@ -131,7 +131,7 @@ def test_a_grant_has_the_visibility_of_its_repository(env: AppEnvironment) -> No
 )
 def test_a_delivery_that_withdraws_content_is_never_given_up(error: PrecedentError, event: str, state: str) -> None:
     delivery = Delivery(
-        1, "9:a", RepositoryKey(7, 1), Event(event, number=5), "octocat/hello-world", False, "working", 0, attempts=99
+        1, "9:a", RepositoryKey(7, 1), Event(event, number=5), "octocat/hello-world", "working", 0, attempts=99
     )
     result = judge(error, delivery, 1_000, 8)
     assert result.state == state

@@ -126,8 +126,7 @@ class Forge:
             self.refused.add(number)
             raise NotInstalled("gone")
         repo = self.repositories[number]
-        private = repo.visibility is not Visibility.PUBLIC
-        return InstallationToken("token", self.now + 3_600_000, repo.name, private, repo.visibility)
+        return InstallationToken("token", self.now + 3_600_000, repo.name, repo.visibility)
 
     def installation(self, number: int) -> InstallationInfo:
         if self.is_down:
@@ -141,7 +140,7 @@ class Forge:
 
     def repositories_of(self, _: int) -> list[ListedRepository]:
         return [
-            ListedRepository(each.number, each.name, each.visibility is not Visibility.PUBLIC, each.visibility)
+            ListedRepository(each.number, each.name, each.visibility)
             for each in self.repositories.values()
             if self.sees(each.number)
         ]
@@ -264,8 +263,7 @@ class World:
 
     def note_names(self) -> None:
         """Note under which names the server knows the repositories now."""
-        with self.inbox.database.transaction() as reading:
-            rows = reading.rows("select key, name from repositories where name <> ''")
+        rows = self.inbox.database.rows("select key, name from repositories where name <> ''")
         new: dict[str, set[int]] = {}
         for row in rows:
             new.setdefault(row["name"].lower(), set()).add(RepositoryKey.of(row["key"]).number)
@@ -326,8 +324,7 @@ class World:
                 error = self.apply(delivery)
             if isinstance(error, WorldError) and judge(error, delivery, self.forge.now, MAX_TRIES).state == "waiting":
                 return
-            with self.inbox.database.transaction() as transaction:
-                transaction.change("update deliveries set state = 'done' where seq = :seq", seq=delivery.seq)
+            self.inbox.database.change("update deliveries set state = 'done' where seq = :seq", seq=delivery.seq)
 
     def apply(self, delivery: Delivery) -> WorldError | None:
         events = InstallationEvents(self.inbox, self.tokens, lambda _: None, self.forge.now)
@@ -353,7 +350,7 @@ class World:
         except ForgeError as error:
             return error
         visibility = grant.visibility if grant.asked_at >= started else None
-        self.register.store_repository(key, grant.name, private=grant.private, visibility=visibility)
+        self.register.store_repository(key, grant.name, visibility)
         repo = self.forge.repositories[number]
         self.settings_read[number] = () if repo.is_broken else repo.shares
         self.note_names()
@@ -447,8 +444,7 @@ class World:
             for each in self.inbox.deliveries(DeliveryFilter(state="waiting"), limit=1_000)
         }
         for number in gone:
-            with self.inbox.database.transaction() as reading:
-                shown = {(row["repository"], int(row["thread"])) for row in reading.rows(sql, number=number)}
+            shown = {(row["repository"], int(row["thread"])) for row in self.inbox.database.rows(sql, number=number)}
             assert shown <= waiting, f"r{number} is gone, and {shown - waiting} are not checked"
 
     def may_show(self, reader: int, other: int, here: frozenset[str], there: frozenset[str]) -> bool:

@@ -74,9 +74,9 @@ def server(tmp_path: Path, run_deliveries: Run) -> Iterator[CommandServer]:
     with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         commented = Event("issue_comment", "created", 8, comment_id=5)
         arrivals = [
-            Arrival("9:a", REPOSITORY, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
-            Arrival("9:b", OTHER, commented, "octo-org/other", True, NOON + HOUR),
-            Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON + 2 * HOUR),
+            Arrival("9:a", REPOSITORY, Event("issues", "opened", 7), "octo-org/hello-world", NOON),
+            Arrival("9:b", OTHER, commented, "octo-org/other", NOON + HOUR),
+            Arrival("9:c", OTHER, Event("push"), "octo-org/other", NOON + 2 * HOUR),
         ]
         assert inbox.put(arrivals) == [True] * 3
         put_aside(inbox, REPOSITORY, NOT_PERMITTED)
@@ -130,7 +130,7 @@ def test_show_prints_a_delivery_with_its_last_run(server: CommandServer) -> None
     delivery = server.json_output("show", "1")
     assert isinstance(delivery, dict)
     assert (delivery["number"], delivery["issue"], delivery["run"]["worker"]) == (1, 7, "test")
-    server.inbox.put([Arrival(f"9:{GUID}", OTHER, Event("push"), "octo-org/other", True, NOON)])
+    server.inbox.put([Arrival(f"9:{GUID}", OTHER, Event("push"), "octo-org/other", NOON)])
     assert "number       4" in server.run("show", GUID.upper()).out
     shown = server.json_output("show", f"9:{GUID}")
     assert isinstance(shown, dict)

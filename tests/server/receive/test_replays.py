@@ -92,9 +92,9 @@ def bodies(harness: ServerHarness, project: EventfulProject, discussion: int) ->
 
 def state_of(harness: ServerHarness, project: EventfulProject) -> object:
     """Everything that a removal would change."""
-    rows = [(row.repository, row.name, row.private) for row in harness.env.register.repositories()]
+    rows = [(row.repository, row.name, row.visibility) for row in harness.env.installations.repositories()]
     kept = {key: type(record) for key, record in records(harness, project).items()}
-    return rows, harness.env.register.states(), kept, len(harness.env.rows(harness.repository(project)))
+    return rows, harness.env.installations.states(), kept, len(harness.env.rows(harness.repository(project)))
 
 
 def test_a_signed_body_is_believed_only_under_the_event_whose_shape_it_has(
@@ -124,13 +124,13 @@ def test_an_old_removal_that_is_sent_again_removes_nothing_that_github_still_has
 ) -> None:
     sent = bodies(harness, project, discussed)
     known = records(harness, project)
-    (home,) = harness.env.register.repositories()
+    (home,) = harness.env.installations.repositories()
     for name, body in sent:
         assert isinstance(send(harness, name, body), Arrival) or name == "push", name
         shown = records(harness, project)
         assert [key for key in known if not isinstance(shown.get(key), Thread)] == [], (name, body.get("action"))
-        assert [row.repository for row in harness.env.register.repositories()] == [home.repository]
-        assert set(harness.env.register.states().values()) <= {"active"}
+        assert [row.repository for row in harness.env.installations.repositories()] == [home.repository]
+        assert set(harness.env.installations.states().values()) <= {"active"}
     kept = records(harness, project)[1]
     assert isinstance(kept, Thread)
     assert [comment.id for comment in kept.comments] == [comment.id for comment in project.issue(1).comments]

@@ -52,7 +52,6 @@ def test_an_opened_issue_becomes_an_arrival_without_its_text_or_author(github: F
         repository=RepositoryKey(5, repository["id"]),
         event=Event("issues", "opened", number),
         name=repository["full_name"],
-        private=repository["private"],
         received_at=NOW,
         request="request-1",
         priority=Priority.URGENT,
@@ -252,7 +251,7 @@ def test_added_and_removed_repositories_are_listed_by_id() -> None:
 def test_a_rename_gets_the_key_of_the_installation_and_the_id_of_the_repository() -> None:
     arrival = receive_event(event_body("repository", "renamed"), "repository")
     assert (arrival.repository, arrival.event) == (RepositoryKey(1, 0), Event("repository", "renamed"))
-    assert (arrival.name, arrival.private) == ("octo-org/project-17", True)
+    assert arrival.name == "octo-org/project-17"
     assert arrival.extra == (("repository", "17"),)
 
 
@@ -265,14 +264,6 @@ def test_a_transferred_issue_records_its_destination(github: FakeGitHub) -> None
 
 def test_the_case_of_a_guid_does_not_matter() -> None:
     assert receive_event(issue_event(1), x_github_delivery=GUID.upper()).id == f"7:{GUID}"
-
-
-def test_a_repository_of_unknown_visibility_counts_as_private() -> None:
-    payload: dict[str, Any] = issue_event(1)
-    del payload["repository"]["private"]
-    assert receive_event(payload).private
-    payload["repository"]["private"] = False
-    assert not receive_event(payload).private
 
 
 def test_no_secret_is_in_the_repr_of_the_rules() -> None:

@@ -204,8 +204,7 @@ def test_counts_are_summed_and_written_at_the_end_at_the_latest() -> None:
 
 
 def rename_table(inbox: GatedInbox, name: str, new: str) -> None:
-    with inbox.database.transaction() as transaction:
-        transaction.change(f"alter table {name} rename to {new}")
+    inbox.database.change(f"alter table {name} rename to {new}")
 
 
 def test_counts_survive_a_database_outage() -> None:

@@ -77,8 +77,7 @@ OLDER = (
 def test_the_database_of_another_release_is_refused_and_left_alone(database_url: str, change: str, error: str) -> None:
     with closing(Database(database_url)) as database:
         database.make_tables()
-        with database.transaction() as transaction:
-            transaction.change(change)
+        database.change(change)
         for _ in range(2):
             with pytest.raises(UserError) as caught:
                 database.make_tables()

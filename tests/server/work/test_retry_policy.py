@@ -40,7 +40,7 @@ NOW = 1_800_000_000_000
 
 
 def delivery(attempts: int = 0) -> Delivery:
-    return Delivery(7, "1:a", RepositoryKey(1, 2), Event("issues"), "", True, "working", NOW, attempts=attempts)
+    return Delivery(7, "1:a", RepositoryKey(1, 2), Event("issues"), "", "working", NOW, attempts=attempts)
 
 
 @pytest.mark.parametrize(
