@@ -11,13 +11,24 @@ from dataclasses import dataclass, field
 from bot.domain.organisation import Visibility
 from bot.github.app import App
 from bot.github.events import Event
-from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
+from bot.server.model import (
+    ALL_REPOSITORIES,
+    Arrival,
+    Delivery,
+    Instant,
+    PendingWork,
+    RepositoryKey,
+    RepositoryScope,
+    Result,
+    RunReport,
+)
 from bot.server.options import ServerOptions
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.receive.webhook import WebhookRules, receive
 from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.github_access import TokenCache
 from bot.server.storage.inbox import Inbox
+from bot.server.work.installation_events import InstallationEvents
 from bot.server.work.resync import MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, Resync, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as SentDelivery
@@ -71,6 +82,14 @@ class AppEnvironment:
     def begin(self, repository: RepositoryKey) -> PendingWork:
         """Begin a run with what waits in a repository."""
         return begin_work(self.inbox, repository)
+
+    def apply(
+        self, work: PendingWork, scope: RepositoryScope = ALL_REPOSITORIES, inbox: Inbox | None = None
+    ) -> list[Result]:
+        """The results of the events of an installation."""
+        forget = self.removed_clones.append
+        events = InstallationEvents(inbox or self.inbox, self.tokens, forget, work.began_at, scope)
+        return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
 
     def add_repositories(self, *repositories: RepositoryKey) -> None:
         """Store repositories that have already had a run."""

@@ -38,7 +38,6 @@ from bot.server.receive.webhook import receive
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import HistoryEstimate, parse_estimate, repository_list
 from bot.server.web import create_app
-from bot.server.work.installation_events import apply_installation_events
 from bot.server.work.resync import Resync
 from tests.memory.remotes import git
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
@@ -107,7 +106,7 @@ def test_a_new_installation_reads_no_excluded_repository(env: AppEnvironment) ->
     repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
     OrganisationRegister(env.inbox).store_repository(other, OTHER, Visibility.PUBLIC)
     work = env.begin(RepositoryKey(number, 0))
-    apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append, scope)
+    env.apply(work, scope)
     assert (env.waiting(repository), env.waiting(other)) == (["catch-up"], [])
 
 
@@ -261,7 +260,7 @@ def test_the_first_run_in_a_new_repository_is_history_and_in_a_known_one_it_is_n
     assert env.inbox.begin(claim(env.inbox)) is None
     env.inbox.put([receive_sent(env, env.github.hooks.deliveries[-1])])
     work = env.begin(RepositoryKey(number, 0))
-    apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append)
+    env.apply(work)
     priorities = {}
     while lease := env.inbox.queue.claim("one"):
         priorities[lease.key] = lease.priority

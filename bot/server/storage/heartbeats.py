@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from bot.github.app import App, AppInfo
 from bot.github.errors import Unauthorised
 from bot.server.model import WORKER_PREFIX, Instant, Note
-from bot.server.storage.database import DatabasePart, to_json
-from bot.server.storage.schema import SCHEMA_HEARTBEAT
+from bot.server.storage.database import SCHEMA_HEARTBEAT, DatabasePart, to_json
 
 APP_HEARTBEAT = "app"
 """The heartbeat of the last request as the App: ``ahead``, seconds of GitHub's clock before ours; ``fault``, if any."""

@@ -18,12 +18,10 @@ from bot.server.model import (
     Delivery,
     Instant,
     Note,
-    PendingWork,
     Priority,
     RepositoryKey,
     RepositoryRow,
     RepositoryScope,
-    Result,
 )
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.github_access import TokenCache
@@ -42,25 +40,14 @@ _STORE_BATCH = 500
 """Deliveries stored in one transaction."""
 
 
-def apply_installation_events(
-    work: PendingWork,
-    inbox: Inbox,
-    tokens: TokenCache,
-    forget: Callable[[RepositoryKey], None],
-    scope: RepositoryScope = ALL_REPOSITORIES,
-) -> list[Result]:
-    """Apply the events of an installation; ``forget`` removes the files of a repository.
-
-    Events may be late or sent again by somebody else, so GitHub is asked before anything is taken away. Raises
-    WorldError without the database, or if GitHub is needed and does not answer.
-    """
-    events = InstallationEvents(inbox, tokens, forget, work.began_at, scope)
-    return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
-
-
 @dataclass(frozen=True, slots=True)
 class InstallationEvents:
-    """Applies events of an installation, as of ``now``. Repositories outside the ``scope`` are never read."""
+    """Applies events of an installation, as of ``now``; ``forget`` removes the files of a repository.
+
+    Events may be late or sent again by somebody else, so GitHub is asked before anything is taken away. Repositories
+    outside the ``scope`` are never read. Every method raises WorldError without the database, or if GitHub is needed
+    and does not answer.
+    """
 
     inbox: Inbox
     tokens: TokenCache

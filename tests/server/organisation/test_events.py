@@ -14,7 +14,7 @@ from bot.github.events import ORGANISATION_EVENT, Event
 from bot.server.log import Bug
 from bot.server.model import HOUR, Delivery, Priority, RepositoryKey, RunReport
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, apply_installation_events
+from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT
 from bot.server.work.policy import judge
 from tests.server.app_environment import HELLO, OTHER, AppEnvironment, receive_sent, run_resync
 
@@ -39,7 +39,7 @@ def process_delivery(env: AppEnvironment, position: int = -1) -> None:
     arrival = receive_sent(env, env.github.hooks.deliveries[position])
     env.inbox.put([replace(arrival, id=f"{arrival.id}-{next(env.guids)}")])
     work = env.begin(arrival.repository)
-    results = apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append)
+    results = env.apply(work)
     env.inbox.end(work, results, RunReport())
 
 
@@ -60,9 +60,7 @@ def test_comments_are_checked_when_their_repository_is_unarchived(env: AppEnviro
     for action, waiting in (("archived", []), ("unarchived", [ORGANISATION_EVENT])):
         env.arrive(installation, "repository", action, repository=str(second.number))
         work = env.begin(installation)
-        env.inbox.end(
-            work, apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append), RunReport()
-        )
+        env.inbox.end(work, env.apply(work), RunReport())
         assert env.waiting(second) == waiting
 
 

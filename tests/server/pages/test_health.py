@@ -19,11 +19,10 @@ from bot.server.options import ServerOptions
 from bot.server.pages.health import CachedChecks, Check, readiness_checks
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
-from bot.server.storage.database import Database
+from bot.server.storage.database import SCHEMA_HEARTBEAT, Database
 from bot.server.storage.database import machine_clock as clock
 from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.schema import SCHEMA_HEARTBEAT
 from bot.server.web import StatusRoutes, WebContext
 from tests.server.queues import FileInbox, arrival, lost_inbox
 

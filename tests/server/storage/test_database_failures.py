@@ -272,12 +272,11 @@ def test_a_server_with_a_full_disk_refuses_deliveries_until_there_is_room(tmp_pa
         assert any(line.startswith("check failed: disk: only 0.1 GB free") for line in messages)
 
 
-def test_a_block_within_a_transaction_is_rolled_back_with_it(database_url: str) -> None:
+def test_what_is_stored_within_a_transaction_is_rolled_back_with_it(database_url: str) -> None:
     with closing(Database(database_url)) as database:
         heartbeats = Heartbeats(database, machine_clock)
         with pytest.raises(LookupError), database.transaction():
-            with database.transaction():
-                heartbeats.store("inner", {})
+            heartbeats.store("inner", {})
             assert heartbeats.get("inner")[0], "it is visible inside"
             raise LookupError
         assert heartbeats.get("inner")[0] == 0

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from bot.server.storage.database import Database, machine_clock
+from bot.server.storage.database import SCHEMA_VERSION, Database, machine_clock
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.schema import SCHEMA_VERSION
 from tests.server.queues import keys
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
 from bot.server.model import Priority, RepositoryKey, RunReport
 from bot.server.storage.deliveries import DeliveryFilter
-from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents, apply_installation_events
+from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent
 from tests.server.queues import keys, lost_inbox, take_lease
 
@@ -22,7 +22,7 @@ def apply_last(env: AppEnvironment) -> list[str]:
 
 def apply_waiting(env: AppEnvironment, repository: RepositoryKey) -> list[str]:
     pending = env.begin(repository)
-    results = apply_installation_events(pending, env.inbox, env.tokens, env.removed_clones.append)
+    results = env.apply(pending)
     env.inbox.end(pending, results, RunReport())
     assert {result.state for result in results} == {"done"}
     assert [result.seq for result in results] == [each.seq for each in pending.deliveries]
@@ -50,8 +50,8 @@ def test_an_event_that_arrives_twice_is_applied_once(env: AppEnvironment) -> Non
     arrival = receive_sent(env, env.github.hooks.deliveries[-1])
     env.inbox.put([arrival])
     pending = env.begin(arrival.repository)
-    first = apply_installation_events(pending, env.inbox, env.tokens, env.removed_clones.append)
-    second = apply_installation_events(pending, env.inbox, env.tokens, env.removed_clones.append)
+    first = env.apply(pending)
+    second = env.apply(pending)
     assert (first[0].reason[-1], second[0].reason[-1]) == ("1", "0")
     assert env.waiting(repository_of(env, number)) == ["catch-up"]
 
@@ -254,7 +254,7 @@ def test_an_event_affects_only_the_repositories_that_it_names(env: AppEnvironmen
 def test_an_event_is_not_marked_done_while_the_database_is_unreachable(env: AppEnvironment) -> None:
     env.arrive(RepositoryKey(5, 0), "installation", "deleted", account="octocat")
     with pytest.raises(WorldError):
-        apply_installation_events(env.begin(RepositoryKey(5, 0)), lost_inbox(), env.tokens, env.removed_clones.append)
+        env.apply(env.begin(RepositoryKey(5, 0)), inbox=lost_inbox())
 
 
 @pytest.mark.slow

@@ -24,8 +24,7 @@ from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.installations import parse_estimate
 from bot.server.storage.queue import LEASE_DURATION
 from bot.server.work.policy import coalesce
-from bot.server.work.reconcile import RETRY_SECONDS, STORE_PAUSES, reconcile
-from bot.server.work.run import NOTHING_DUE
+from bot.server.work.reconcile import NOTHING_DUE, RETRY_SECONDS, STORE_PAUSES, reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import files_with
