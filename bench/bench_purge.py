@@ -24,7 +24,7 @@ from pathlib import Path
 from bench.bench_receive import KINDS
 from bench.bench_receive import database as new_database
 from bot.github.events import Event
-from bot.server.model import Arrival, RepositoryKey
+from bot.server.model import Delivery, RepositoryKey
 from bot.server.storage.database import Database
 from bot.server.storage.database import machine_clock as clock
 from bot.server.storage.inbox import Inbox
@@ -90,7 +90,7 @@ def storing(inbox: Inbox) -> Iterator[float]:
     due = time.perf_counter()
     while True:
         repository = RepositoryKey(2, int(1000 * due) % 50 + 1)
-        inbox.put([Arrival(f"7:{uuid.uuid4()}", repository, Event("issues", "opened", 1), received_at=clock())])
+        inbox.put([Delivery(f"7:{uuid.uuid4()}", repository, Event("issues", "opened", 1), received_at=clock())])
         yield 1e3 * (time.perf_counter() - due)
         due += 1 / RATE
         time.sleep(max(0.0, due - time.perf_counter()))

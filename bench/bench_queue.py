@@ -24,7 +24,7 @@ from pathlib import Path
 from bench import figures
 from bench.figures import Limit, Peer, Report, Spread, Table
 from bot.github.events import Event
-from bot.server.model import Arrival, Lease, Priority, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Lease, Priority, RepositoryKey, Result, RunReport
 from bot.server.storage.database import Database
 from bot.server.storage.database import machine_clock as clock
 from bot.server.storage.inbox import Inbox
@@ -93,9 +93,9 @@ def server() -> Iterator[str]:
 
 def arrival(
     number: int, repositories: int = REPOSITORIES, action: str = "opened", priority: Priority = Priority.CHANGE
-) -> Arrival:
+) -> Delivery:
     repository, event = RepositoryKey(9, number % repositories + 1), Event("issues", action, number + 1)
-    return Arrival(f"9:{uuid.uuid4()}", repository, event, "octo-org/hello-world", clock(), "r", priority=priority)
+    return Delivery(f"9:{uuid.uuid4()}", repository, event, "octo-org/hello-world", clock(), "r", priority=priority)
 
 
 def storing_ways(database: Database) -> dict[str, Callable[[], int]]:
@@ -232,7 +232,7 @@ def time_urgent_issues(url: str) -> list[float]:
     time.sleep(2)
     arrived: dict[str, float] = {}
     for number in range(URGENT):
-        new = Arrival(
+        new = Delivery(
             f"9:{uuid.uuid4()}", RepositoryKey(10, number + 1), Event("issues", "opened", 1), priority=Priority.URGENT
         )
         arrived[new.id] = time.monotonic()

@@ -13,7 +13,6 @@ from bot.github.app import App
 from bot.github.events import Event
 from bot.server.model import (
     ALL_REPOSITORIES,
-    Arrival,
     Delivery,
     Instant,
     PendingWork,
@@ -75,7 +74,7 @@ class AppEnvironment:
         delivery_id = f"{APP}:{next(self.guids):08d}"
         parsed_event = Event(event, action, None if extra else number)
         self.inbox.put(
-            [Arrival(delivery_id, key, parsed_event, received_at=self.clock.now, extra=tuple(extra.items()))]
+            [Delivery(delivery_id, key, parsed_event, received_at=self.clock.now, extra=tuple(extra.items()))]
         )
         return delivery_id
 
@@ -138,7 +137,7 @@ def set_cursor(env: AppEnvironment, repository: RepositoryKey, cursor: Instant) 
     drop(env.inbox, [each.seq for each in work.deliveries], "for the test")
 
 
-def receive_sent(env: AppEnvironment, sent: SentDelivery) -> Arrival:
+def receive_sent(env: AppEnvironment, sent: SentDelivery) -> Delivery:
     """A delivery of the fake, parsed by the server's receiver."""
     body = json.dumps(sent.payload).encode()
     named_headers = signed_headers(sent.event, sent.guid, body, env.github.hooks.secret) | {
@@ -147,7 +146,7 @@ def receive_sent(env: AppEnvironment, sent: SentDelivery) -> Arrival:
     headers = {name.lower().encode(): value.encode() for name, value in named_headers.items()}
     rules = WebhookRules(APP, (env.github.hooks.secret.encode(),), "precedent[bot]")
     arrival = receive("POST", headers, body, rules, env.clock.now, "request")
-    assert isinstance(arrival, Arrival), arrival
+    assert isinstance(arrival, Delivery), arrival
     return arrival
 
 
@@ -178,7 +177,7 @@ class DeliveryEndpoint:
         encoded = {name.lower().encode(): value.encode() for name, value in headers.items()}
         rules = WebhookRules(APP, (self.env.github.hooks.secret.encode(),), "precedent[bot]")
         arrival = receive(method, encoded, body, rules, self.env.clock.now, "request")
-        if isinstance(arrival, Arrival):
+        if isinstance(arrival, Delivery):
             self.env.inbox.put([arrival])
         return SentReply(202, {}, b"")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.dependencies import RunDependencies
-from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
+from bot.server.model import Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
 from bot.server.storage.branches import CloneCache, DiskGuard, RateLimiter
 from bot.server.storage.deliveries import DeliveryFilter
@@ -175,7 +175,7 @@ class ServerHarness:
         """Store deliveries with these events, in this order."""
         repository, now = self.repository(project), self.env.clock.now
         self.env.inbox.put(
-            [Arrival(f"{APP}:{next(self.env.guids):08d}", repository, event, received_at=now) for event in events]
+            [Delivery(f"{APP}:{next(self.env.guids):08d}", repository, event, received_at=now) for event in events]
         )
 
     # -- what we do ------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.github.events import Event
-from bot.server.model import Arrival, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.storage.database import Database, machine_clock
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.operations import Operation, replay_or_drop
@@ -40,9 +40,9 @@ class Clock:
 
 def arrival(
     name: str, repository: RepositoryKey = REPOSITORY, number: int = 1, action: str = "opened", received_at: int = 1
-) -> Arrival:
+) -> Delivery:
     event = Event("issues", action, number)
-    return Arrival(
+    return Delivery(
         f"{APP}:{name}", repository, event, name="octo-org/hello-world", received_at=received_at, request="r1"
     )
 

@@ -11,7 +11,7 @@ from bot.domain.organisation import Visibility
 from bot.github.budget import Rate
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
-from bot.server.model import WORKER_PREFIX, Arrival, Instant, RepositoryKey, Result, RunReport
+from bot.server.model import WORKER_PREFIX, Delivery, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.heartbeats import APP_HEARTBEAT
@@ -100,14 +100,14 @@ def sample_inbox(
     return inbox
 
 
-def _arrival(number: int, past: PastDelivery, repositories: Sequence[str], received_at: Instant) -> Arrival:
+def _arrival(number: int, past: PastDelivery, repositories: Sequence[str], received_at: Instant) -> Delivery:
     repository = RepositoryKey(1, 17 + past.repository_index)
     guid = f"{number:08x}-cc78-11e3-81ab-4c9367dc0958"
     name = repositories[past.repository_index % len(repositories)]
-    return Arrival(f"7:{guid}", repository, past.event, name, received_at, f"{number:016x}")
+    return Delivery(f"7:{guid}", repository, past.event, name, received_at, f"{number:016x}")
 
 
-def _handle(inbox: SampleInbox, arrival: Arrival, past: PastDelivery) -> None:
+def _handle(inbox: SampleInbox, arrival: Delivery, past: PastDelivery) -> None:
     visibility = Visibility.PUBLIC if past.repository_index % 2 == 0 else Visibility.PRIVATE
     inbox.put([arrival])
     inbox.time = arrival.received_at + 340

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.github.app import InstallationToken
 from bot.github.events import Event
-from bot.server.model import Arrival, Grant, RepositoryKey, delivery_fields
+from bot.server.model import Delivery, Grant, RepositoryKey, delivery_fields
 
 NUMBERS = st.integers(min_value=0, max_value=2**53)
 
@@ -35,7 +35,7 @@ def test_a_repr_shows_no_token() -> None:
 
 def test_log_fields_for_several_deliveries_list_them_all() -> None:
     first, second, third = (
-        Arrival(f"7:guid-{number}", RepositoryKey(1, 2), Event("issues"), request=request)
+        Delivery(f"7:guid-{number}", RepositoryKey(1, 2), Event("issues"), request=request)
         for number, request in enumerate(("r1", "r2", "r1"))
     )
     assert delivery_fields([first, second, third]) == {"request": "r1 r2", "delivery": "guid-0 guid-1 guid-2"}

@@ -21,7 +21,7 @@ from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.server.model import (
     EXCLUDED,
-    Arrival,
+    Delivery,
     DroppedDelivery,
     HistoryPart,
     Lease,
@@ -67,7 +67,7 @@ UNREAD = RunReport(is_unread=True, history=HistoryPart(100, 900, 800), threads=1
 def test_a_delivery_of_an_excluded_repository_is_dropped(scope: RepositoryScope, is_dropped: bool) -> None:
     body = json.dumps(issue_event(1)).encode()
     received = receive("POST", raw(delivery_headers(body, "issues", GUID)), body, replace(RULES, scope=scope), NOW, "r")
-    assert received == DroppedDelivery(EXCLUDED) if is_dropped else isinstance(received, Arrival)
+    assert received == DroppedDelivery(EXCLUDED) if is_dropped else isinstance(received, Delivery)
 
 
 def test_an_excluded_delivery_is_acknowledged_and_counted_but_not_stored(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_new_installation_reads_no_excluded_repository(env: AppEnvironment) ->
     body = json.dumps(sent.payload).encode()
     headers = raw(delivery_headers(body, sent.event, GUID))
     received = receive("POST", headers, body, replace(RULES, scope=scope), env.clock.now, "r")
-    assert isinstance(received, Arrival)
+    assert isinstance(received, Delivery)
     assert dict(received.extra)["added"] == str(env.github.repo.id)
     env.inbox.put([receive_sent(env, sent)])  # as if the receiver had not known the scope yet
     repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))

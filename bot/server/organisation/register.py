@@ -16,7 +16,7 @@ from bot.domain.post import OrganisationKey
 from bot.domain.thread import ThreadId
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.organisation.scope import OrganisationRepository, Share
-from bot.server.model import Arrival, Priority, RepositoryKey, RepositoryRow
+from bot.server.model import Delivery, Priority, RepositoryKey, RepositoryRow
 from bot.server.storage.database import DatabasePart, Row, Value, to_json
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import parse_repository
@@ -275,11 +275,11 @@ class OrganisationRegister(DatabasePart):
         A delivery that already waits is not enough: a run may have begun it and read the old state.
         """
         now, cause = self.now(), uuid.uuid4().hex[:12]
-        arrivals: list[Arrival] = []
+        arrivals: list[Delivery] = []
         for key, thread in sorted({(row["repository"], row["thread"]) for row in rows}):
             name = f"{INTERNAL_APP_ID}:{ORGANISATION_EVENT}-{key}-{thread}-{cause}"
             event = Event(ORGANISATION_EVENT, number=int(thread))
-            arrivals.append(Arrival(name, RepositoryKey.of(key), event, received_at=now, priority=priority))
+            arrivals.append(Delivery(name, RepositoryKey.of(key), event, received_at=now, priority=priority))
         for start in range(0, len(arrivals), self._batch_size):
             self._inbox.put(arrivals[start : start + self._batch_size])
 

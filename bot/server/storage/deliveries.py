@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from bot.domain.thread_json import storable
 from bot.github.events import Event
 from bot.server.model import (
-    Arrival,
     Delivery,
     Instant,
     PendingWork,
@@ -60,7 +59,7 @@ _STORE_RESULT_SQL = (
 )
 
 
-def arrival_columns(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
+def arrival_columns(arrival: Delivery, next_at: Instant = 0) -> dict[str, str | int]:
     """The row of a new delivery; missing numbers are 0. It never holds a person's name."""
     event = arrival.event
     return {
@@ -104,6 +103,7 @@ def parse_delivery(row: Row) -> Delivery:
         **{name: row[name] for name in _SAME_COLUMNS},
         repository=RepositoryKey.of(row["repository"]),
         event=_event(row),
+        priority=Priority(row["priority"]),
         matches=_tuples(row["matches"]),
         nearest=_tuples(row["nearest"]),
         extra=_tuples(row["extra"]),

@@ -13,7 +13,6 @@ from bot.server.model import (
     HOUR,
     MAX_COUNT,
     STATES,
-    Arrival,
     Delivery,
     Instant,
     Lease,
@@ -80,9 +79,9 @@ class Inbox(DatabasePart):
         self.counters = CounterTable(database, now)
         self.digests = Digests(database, now)
 
-    def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
+    def put(self, arrivals: Sequence[Delivery]) -> list[bool]:
         """Store deliveries, and queue work for their repositories, in one transaction. False for each known id."""
-        first: dict[str, Arrival] = {}
+        first: dict[str, Delivery] = {}
         for arrival in arrivals:
             first.setdefault(arrival.id, arrival)
         if not first:
@@ -308,7 +307,7 @@ class Inbox(DatabasePart):
         )
         if not moved:
             name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.repository.text}-{work.id}"
-            follow_up = Arrival(
+            follow_up = Delivery(
                 name,
                 work.repository,
                 Event(CATCH_UP_EVENT),

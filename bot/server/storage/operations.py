@@ -10,7 +10,7 @@ from typing import Literal
 from bot.comment.clean_text import one_line
 from bot.server.model import Delivery, Instant, Priority
 from bot.server.storage.database import Database, Row, Value
-from bot.server.storage.deliveries import DeliveryFilter, batches, parse_delivery, select_numbers
+from bot.server.storage.deliveries import MAX_STATEMENT_VALUES, DeliveryFilter, parse_delivery, select_numbers
 from bot.server.storage.inbox import Inbox
 
 Action = Literal["replay", "drop"]
@@ -103,9 +103,6 @@ def _truncate(text: str) -> str:
     return one_line(text)[:MAX_TEXT_CHARS]
 
 
-BATCH_SIZE = 1_000
-"""Deliveries changed in one transaction, so that new arrivals need not wait long."""
-
 MAX_NAMES = 5
 """How many repositories a group lists at most."""
 
@@ -173,11 +170,12 @@ class DeadGroup:
     deliveries: tuple[Delivery, ...] = ()
 
 
-def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = BATCH_SIZE) -> AuditRecord:
+def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = MAX_STATEMENT_VALUES) -> AuditRecord:
     """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
 
     Only dead ones can be replayed, with their attempts reset, and dead or waiting ones dropped; others stay as they
-    are. A transaction changes at most ``at_once``. Raises WorldError; what was done before the failure is recorded.
+    are. A transaction changes at most ``at_once``, so that new arrivals need not wait long. Raises WorldError; what was
+    done before the failure is recorded.
     """
     numbers = _numbers(inbox, operation.chosen)
     description = str(operation.chosen) if isinstance(operation.chosen, DeliveryFilter) else numbers_in_words(numbers)
@@ -195,7 +193,7 @@ def _change_batch(inbox: Inbox, operation: Operation, numbers: Sequence[int], re
         values["why"] = one_line(operation.why)[:MAX_REASON_CHARS] or DEFAULT_DROP_REASON
     sql = _REPLAY_SQL if is_replay else _DROP_SQL
     with inbox.database.transaction():
-        changed = [row for batch in batches(numbers) for row in inbox.database.rows(sql, seqs=batch, **values)]
+        changed = inbox.database.rows(sql, seqs=list(numbers), **values)
         if is_replay:
             inbox.enqueue([(row["repository"], Priority(row["priority"])) for row in changed])
         record.add(inbox.database, len(numbers), len(changed), now)

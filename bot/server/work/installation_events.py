@@ -14,7 +14,6 @@ from bot.github.events import Event
 from bot.server.model import (
     ALL_REPOSITORIES,
     DAY,
-    Arrival,
     Delivery,
     Instant,
     Note,
@@ -81,13 +80,13 @@ class InstallationEvents:
             case "suspend":
                 if (current := self.tokens.installation(installation)) and not current.suspended:
                     return OUT_OF_DATE
-                self._register().store_installation(installation, account, "suspended")
+                self.register.store_installation(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
                 return _drop_outcome(SUSPENDED, sum(self._drop_waiting(repository) for repository in repositories))
             case "deleted":
                 if self.tokens.installation(installation):
                     return STILL_INSTALLED
-                self._register().store_installation(installation, account, "gone")
+                self.register.store_installation(installation, account, "gone")
                 self.tokens.forget(installation=installation)
                 return _drop_outcome(
                     UNINSTALLED, sum(self.remove(repository, UNINSTALLED) for repository in repositories)
@@ -117,7 +116,7 @@ class InstallationEvents:
                 dropped = self.remove_gone(former, MOVED)
                 return f"{_drop_outcome(MOVED, dropped)}; {self._catch_up(repositories, delivery)}"
             case "unarchived":
-                self._register().note_unarchived(repository)
+                self.register.note_unarchived(repository)
         return self._refresh_repository(repository)
 
     def _refresh_repository(self, repository: RepositoryKey) -> str:
@@ -135,15 +134,16 @@ class InstallationEvents:
             return _drop_outcome(REMOVED, self.remove(repository, REMOVED))
         except NotPermitted:  # its visibility is unknown: it counts as private
             pass
-        self._register().store_repository(repository, name, visibility)
+        self.register.store_repository(repository, name, visibility)
         return DETAILS_REQUESTED
 
-    def _register(self) -> OrganisationRegister:
+    @property
+    def register(self) -> OrganisationRegister:
         return OrganisationRegister(self.inbox)
 
     def activate(self, installation: int, account: str) -> None:
         """Activate an installation. The next resync lists its repositories, since events may not name all of them."""
-        self._register().store_installation(installation, account, "active")
+        self.register.store_installation(installation, account, "active")
         self.tokens.forget(installation=installation)
         self.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
 
@@ -168,7 +168,7 @@ class InstallationEvents:
     def remove(self, repository: RepositoryKey, why: str) -> int:
         """Remove a repository; returns the number of dropped deliveries."""
         self.tokens.forget(repository)
-        dropped = self._register().mark_gone(repository, why)
+        dropped = self.register.mark_gone(repository, why)
         self.forget(repository)
         return dropped
 
@@ -182,7 +182,7 @@ class InstallationEvents:
         existing = {row.repository: row for row in self.inbox.installations.repositories()}
         rows = [existing.get(repository, RepositoryRow(repository)) for repository in sorted(set(repositories))]
         arrivals = [
-            Arrival(
+            Delivery(
                 f"{app}:catch-up-{row.repository.text}-{name}",
                 row.repository,
                 Event("catch-up"),
@@ -225,7 +225,7 @@ def list_installations(api: App, app: int, events: InstallationEvents) -> int:
 
     An excluded one stays unknown, so that it is new once it is included. Raises ForgeError, WorldError.
     """
-    inbox, register, scope, today = events.inbox, OrganisationRegister(events.inbox), events.scope, events.now // DAY
+    inbox, register, scope, today = events.inbox, events.register, events.scope, events.now // DAY
     before = inbox.heartbeats.get(INSTALLATIONS_HEARTBEAT)
     listing: Note = {"day": today, "scope": scope.digest}
     if before[1] == listing:

@@ -129,7 +129,7 @@ def test_a_grant_has_the_visibility_of_its_repository(env: AppEnvironment) -> No
 )
 def test_a_delivery_that_withdraws_content_is_never_given_up(error: PrecedentError, event: str, state: str) -> None:
     delivery = Delivery(
-        1, "9:a", RepositoryKey(7, 1), Event(event, number=5), "octocat/hello-world", "working", 0, attempts=99
+        "9:a", RepositoryKey(7, 1), Event(event, number=5), "octocat/hello-world", state="working", attempts=99
     )
     result = judge(error, delivery, 1_000, 8)
     assert result.state == state

@@ -26,7 +26,7 @@ from bot.github.app import InstallationInfo, InstallationToken, ListedRepository
 from bot.github.errors import ForgeError, Gone, NotInstalled, Suspended, Unreachable
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.github.foreign_thread import ForeignRepository
-from bot.server.model import Arrival, Delivery, Grant, RepositoryKey
+from bot.server.model import Delivery, Grant, RepositoryKey
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.organisation.search import CheckedSearch
 from bot.server.storage.deliveries import DeliveryFilter
@@ -171,8 +171,8 @@ class World:
     threads_read: dict[int, dict[int, str]] = field(default_factory=dict)
     forgotten: set[OrganisationKey] = field(default_factory=set)
     indexed: set[OrganisationKey] = field(default_factory=set)
-    events: list[Arrival] = field(default_factory=list)
-    sent: list[Arrival] = field(default_factory=list)
+    events: list[Delivery] = field(default_factory=list)
+    sent: list[Delivery] = field(default_factory=list)
     has_lost: bool = False
     crashes: bool = False
     interruption: Callable[[], None] | None = None
@@ -298,17 +298,17 @@ class World:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def send_event(self, number: int, event: Event) -> None:
-        self.events.append(Arrival("", RepositoryKey(INSTALLATION, number), event))
+        self.events.append(Delivery("", RepositoryKey(INSTALLATION, number), event))
 
     def send_app_event(self, name: str, action: str, **extra: int) -> None:
         fields = tuple((key, str(value)) for key, value in extra.items())
-        self.events.append(Arrival("", RepositoryKey(INSTALLATION, 0), Event(name, action), extra=fields))
+        self.events.append(Delivery("", RepositoryKey(INSTALLATION, 0), Event(name, action), extra=fields))
 
-    def deliver(self, arrival: Arrival, *, again: bool = False) -> None:
+    def deliver(self, arrival: Delivery, *, again: bool = False) -> None:
         """The event arrives; a repeated one gets a new id, as GitHub reuses an id only for a redelivery."""
         if not again:
             self.sent.append(arrival)
-        received = Arrival(f"{APP}:{next(self.delivery_ids)}", arrival.repository, arrival.event, extra=arrival.extra)
+        received = Delivery(f"{APP}:{next(self.delivery_ids)}", arrival.repository, arrival.event, extra=arrival.extra)
         self.inbox.put([received])
 
     # -- our server ------------------------------------------------------------------------------------------------

@@ -275,10 +275,15 @@ def test_a_server_with_a_full_disk_refuses_deliveries_until_there_is_room(tmp_pa
 def test_what_is_stored_within_a_transaction_is_rolled_back_with_it(database_url: str) -> None:
     with closing(Database(database_url)) as database:
         heartbeats = Heartbeats(database, machine_clock)
-        with pytest.raises(LookupError), database.transaction():
-            heartbeats.store("inner", {})
-            assert heartbeats.get("inner")[0], "it is visible inside"
-            raise LookupError
+
+        def store_and_fail() -> None:
+            with database.transaction():
+                heartbeats.store("inner", {})
+                assert heartbeats.get("inner")[0], "it is visible inside"
+                raise LookupError
+
+        with pytest.raises(LookupError):
+            store_and_fail()
         assert heartbeats.get("inner")[0] == 0
         heartbeats.store("later", {})
         assert heartbeats.get("later")[0], "the next one is independent"

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
-from bot.server.model import Arrival, Instant, Priority, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Instant, Priority, RepositoryKey, Result, RunReport
 from bot.server.storage.database import Database
 from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS, NEVER_ENDED, DeliveryFilter
 from bot.server.storage.heartbeats import Heartbeats
@@ -55,7 +55,7 @@ def due(queue: Queue) -> dict[str, tuple[Instant, Priority]]:
 def test_a_delivery_is_stored_with_its_location_and_without_anybodys_name(queue: Queue) -> None:
     event = Event("issue_comment", "created", 5, True, 77, "monalisa", "octo-org/other#9", (("reason", "why"),), (3,))
     extra = (("added", "17,18"), ("account", "octo-org"))
-    stored = Arrival("9:a", REPOSITORY, event, "octo-org/hello-world", 12_345_678_901_234, "r1", extra)
+    stored = Delivery("9:a", REPOSITORY, event, "octo-org/hello-world", 12_345_678_901_234, "r1", extra)
     queue.inbox.put([stored])
     (row,) = queue.inbox.deliveries()
     assert row.event == Event("issue_comment", "created", 5, True, 77, moved_to="octo-org/other#9")

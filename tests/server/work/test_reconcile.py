@@ -554,7 +554,7 @@ OPENED, EDITED, CLOSED = (issue_event(action) for action in ("opened", "edited",
 )
 def test_waiting_deliveries_are_coalesced(events: list[Event], expected: list[tuple[Event, list[int]]]) -> None:
     rows = [
-        Delivery(seq, f"1:{seq}", RepositoryKey(1, 2), event, "", True, "working", 0)
+        Delivery(f"1:{seq}", RepositoryKey(1, 2), event, seq=seq, state="working")
         for seq, event in enumerate(events, 1)
     ]
     assert [(group.event, [each.seq for each in group.deliveries]) for group in coalesce(rows)] == expected
