@@ -24,7 +24,7 @@ from pathlib import Path
 from bench.bench_receive import KINDS
 from bench.bench_receive import database as new_database
 from bot.github.events import Event
-from bot.server.model import Arrival, RepositoryKey
+from bot.server.model import Delivery, RepositoryKey
 from bot.server.storage.database import Database
 from bot.server.storage.database import machine_clock as clock
 from bot.server.storage.inbox import Inbox
@@ -39,12 +39,12 @@ PER_RUN = 3
 """Deliveries in each run; runs are purged with them."""
 
 _COLUMNS = (
-    "id, repository, event, action, number, is_pull, comment_id, moved_to, name, private, received_at, next_at,"
+    "id, repository, event, action, number, is_pull, comment_id, moved_to, name, received_at, next_at,"
     " request, extra, state, finished_at, said, url, matches, nearest"
 )
 _DELIVERIES = """
 insert into deliveries ({columns}) {numbers}
- select '7:' || n, '1-' || (n % 500), 'issues', 'opened', n, 0, 0, '', 'octo-org/hello-world', 1, n, n, 'request', '[]',
+ select '7:' || n, '1-' || (n % 500), 'issues', 'opened', n, 0, 0, '', 'octo-org/hello-world', n, n, 'request', '[]',
  'done', n, 'created', 'https://github.example/octo-org/hello-world/issues/1#issuecomment-1', '[[1,0.5],[2,0.4]]',
  '[[1,0.5,"title, files"],[2,0.4,"title"],[3,0.3,"files"]]' from numbers
 """
@@ -74,15 +74,13 @@ def fill(database: Database, rows: int) -> None:
     """Add so many deliveries that were done long ago, with their runs."""
     for sql, many in ((_DELIVERIES, rows), (_RUNS, rows // PER_RUN)):
         numbers = _NUMBERS.replace("{many}", str(many))
-        with database.transaction() as filling:
-            filling.change(sql.replace("{numbers}", numbers).replace("{columns}", _COLUMNS))
+        database.change(sql.replace("{numbers}", numbers).replace("{columns}", _COLUMNS))
 
 
 def timed_purge(url: str) -> tuple[int, float]:
     """Purge old deliveries; returns how many, and the seconds it took."""
     inbox = Inbox(Database(url), "purging", clock)
-    with inbox.database.transaction() as asking:
-        asking.row("select 1 as connected")
+    inbox.database.row("select 1 as connected")
     began = time.perf_counter()
     return inbox.purge(clock() - 60_000), time.perf_counter() - began
 
@@ -92,7 +90,7 @@ def storing(inbox: Inbox) -> Iterator[float]:
     due = time.perf_counter()
     while True:
         repository = RepositoryKey(2, int(1000 * due) % 50 + 1)
-        inbox.put([Arrival(f"7:{uuid.uuid4()}", repository, Event("issues", "opened", 1), received_at=clock())])
+        inbox.put([Delivery(f"7:{uuid.uuid4()}", repository, Event("issues", "opened", 1), received_at=clock())])
         yield 1e3 * (time.perf_counter() - due)
         due += 1 / RATE
         time.sleep(max(0.0, due - time.perf_counter()))

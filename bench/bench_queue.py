@@ -24,7 +24,7 @@ from pathlib import Path
 from bench import figures
 from bench.figures import Limit, Peer, Report, Spread, Table
 from bot.github.events import Event
-from bot.server.model import Arrival, Lease, Priority, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Lease, Priority, RepositoryKey, Result, RunReport
 from bot.server.storage.database import Database
 from bot.server.storage.database import machine_clock as clock
 from bot.server.storage.inbox import Inbox
@@ -93,22 +93,18 @@ def server() -> Iterator[str]:
 
 def arrival(
     number: int, repositories: int = REPOSITORIES, action: str = "opened", priority: Priority = Priority.CHANGE
-) -> Arrival:
+) -> Delivery:
     repository, event = RepositoryKey(9, number % repositories + 1), Event("issues", action, number + 1)
-    return Arrival(
-        f"9:{uuid.uuid4()}", repository, event, "octo-org/hello-world", True, clock(), "r", priority=priority
-    )
+    return Delivery(f"9:{uuid.uuid4()}", repository, event, "octo-org/hello-world", clock(), "r", priority=priority)
 
 
 def storing_ways(database: Database) -> dict[str, Callable[[], int]]:
     """Ways of storing; each returns how many deliveries it stored."""
     inbox = Inbox(database, "bench", clock)
-    with database.transaction() as making:
-        making.change("create table bare (id text primary key, said text not null)")
+    database.change("create table bare (id text primary key, said text not null)")
 
     def bare() -> int:
-        with database.transaction() as adding:
-            adding.change("insert into bare (id, said) values (:id, :said)", id=str(uuid.uuid4()), said="x" * 200)
+        database.change("insert into bare (id, said) values (:id, :said)", id=str(uuid.uuid4()), said="x" * 200)
         return 1
 
     def put(count: int) -> Callable[[], int]:
@@ -161,19 +157,17 @@ def time_claims(database: Database, count: int) -> tuple[list[float], list[float
         sql = "insert into queue (key, priority, since, due, ready, history) values (:key, :p, :at, :at, 1, :h)"
         filling.change_each(sql, rows)
     if database.is_postgres:
-        with database.transaction() as looking:
-            looking.change("analyze queue")
+        database.change("analyze queue")
     ours, theirs = list[float](), list[float]()
     for _ in range(CLAIMS):
         began = time.perf_counter()
         lease = inbox.queue.claim("bench")
         assert lease
-        with database.transaction() as ending:
-            assert inbox.queue.lock(ending, lease)
-            inbox.queue.finish(ending, lease, clock() + 3_600_000, lease.priority)
+        with database.transaction():
+            assert inbox.queue.lock(lease)
+            inbox.queue.finish(lease, clock() + 3_600_000, lease.priority)
         between = time.perf_counter()
-        with database.transaction() as asking:
-            asking.row("select 1 as one")
+        database.row("select 1 as one")
         ours.append(1e3 * (between - began))
         theirs.append(1e3 * (time.perf_counter() - between))
     return ours, theirs
@@ -238,7 +232,7 @@ def time_urgent_issues(url: str) -> list[float]:
     time.sleep(2)
     arrived: dict[str, float] = {}
     for number in range(URGENT):
-        new = Arrival(
+        new = Delivery(
             f"9:{uuid.uuid4()}", RepositoryKey(10, number + 1), Event("issues", "opened", 1), priority=Priority.URGENT
         )
         arrived[new.id] = time.monotonic()

@@ -90,7 +90,6 @@ class InstallationToken:
     token: str = field(repr=False)
     expires_at: int
     full_name: str
-    private: bool
     visibility: Visibility = Visibility.PRIVATE
 
 
@@ -99,7 +98,6 @@ class ListedRepository(NamedTuple):
 
     id: int
     name: str
-    private: bool
     visibility: Visibility
 
 
@@ -250,7 +248,7 @@ class App:
         if not token or not expires_at or "/" not in name:
             raise Unreachable(UNEXPECTED_ANSWER)
         listed = _listed_repository(details)
-        return InstallationToken(token, expires_at, name, listed.private, listed.visibility)
+        return InstallationToken(token, expires_at, name, listed.visibility)
 
     def installations(self) -> Iterator[InstallationInfo]:
         yield from map(_installation, self._pages("/app/installations"))
@@ -385,9 +383,7 @@ def _installation(data: Mapping[str, Any]) -> InstallationInfo:
 def _listed_repository(data: Mapping[str, Any]) -> ListedRepository:
     private = data.get("private") is not False
     name = storable(data.get("full_name"))
-    return ListedRepository(
-        _positive_int(data.get("id")), name, private, visibility_of(data.get("visibility"), private=private)
-    )
+    return ListedRepository(_positive_int(data.get("id")), name, visibility_of(data.get("visibility"), private=private))
 
 
 def visibility_of(name: object, *, private: bool) -> Visibility:

@@ -74,11 +74,10 @@ def has_known_action(name: str, payload: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PayloadRepository:
-    """The repository of a payload; ``id`` is 0 without one. It counts as private unless the payload says otherwise."""
+    """The repository of a payload; ``id`` is 0 without one."""
 
     id: int = 0
     name: str = ""
-    private: bool = True
     default_branch: str = ""
 
 
@@ -87,7 +86,6 @@ def repository_of(payload: Mapping[str, Any]) -> PayloadRepository:
     return PayloadRepository(
         id=parse_number(repository.get("id")) or 0,
         name=storable(repository.get("full_name"))[:200],
-        private=repository.get("private") is not False,
         default_branch=storable(repository.get("default_branch"))[:300],
     )
 

@@ -72,27 +72,6 @@ class RepositoryKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """A delivery as it is stored: ids, and what `Event` needs to know where to look.
-
-    ``id`` is "APP:GUID", or "APP:catch-up-KEY-NNN" for one of our own. ``event`` has no ``comment_author``, as authors
-    are not stored. ``name`` is "owner/name" from the payload; it is shown, but never used to reach the repository.
-    ``request`` is in every log line about it. ``extra`` has for an installation itself ("added", "17,18"),
-    ("account", "octo-org").
-    """
-
-    id: str
-    repository: RepositoryKey
-    event: Event
-    name: str = ""
-    private: bool = True
-    received_at: Instant = 0
-    request: str = ""
-    extra: tuple[tuple[str, str], ...] = ()
-    priority: Priority = Priority.CHANGE
-
-
-@dataclass(frozen=True, slots=True)
 class Refused:
     """A request answered with an error. ``status`` is 400, 403, 405, 408, 411, 413, 415 or 503."""
 
@@ -112,22 +91,30 @@ class DroppedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A row of the inbox. ``seq`` is the order of arrival.
+    """A delivery: ids, what `Event` needs to know where to look, and what became of it.
 
-    ``attempts`` counts the failed tries. ``begun`` is 0 once a run of it ended. While it waits, 1 means that a worker
-    died in a run of it and others; 2 or more, that it died in a run of it alone, one more each time. ``run`` is its
-    current or last run. ``matches`` are the issues that were shown, each with its similarity in 0..1; ``nearest`` the
-    most similar ones, shown or not, each also with the kinds of its reasons, without their words.
+    ``id`` is "APP:GUID", or "APP:catch-up-KEY-NNN" for one of our own. ``event`` has no ``comment_author``, as authors
+    are not stored. ``name`` is "owner/name" from the payload; it is shown, but never used to reach the repository.
+    ``request`` is in every log line about it. ``extra`` has for an installation itself ("added", "17,18"),
+    ("account", "octo-org").
+
+    Once it is stored, ``seq`` is the order of arrival. ``attempts`` counts the failed tries. ``begun`` is 0 once a run
+    of it ended. While it waits, 1 means that a worker died in a run of it and others; 2 or more, that it died in a run
+    of it alone, one more each time. ``run`` is its current or last run. ``matches`` are the issues that were shown,
+    each with its similarity in 0..1; ``nearest`` the most similar ones, shown or not, each also with the kinds of its
+    reasons, without their words.
     """
 
-    seq: int
     id: str
     repository: RepositoryKey
     event: Event
-    name: str
-    private: bool
-    state: State
-    received_at: Instant
+    name: str = ""
+    received_at: Instant = 0
+    request: str = ""
+    extra: tuple[tuple[str, str], ...] = ()
+    priority: Priority = Priority.CHANGE
+    seq: int = 0
+    state: State = "waiting"
     attempts: int = 0
     begun: int = 0
     next_at: Instant = 0
@@ -138,16 +125,14 @@ class Delivery:
     url: str = ""
     matches: tuple[tuple[int, float], ...] = ()
     nearest: tuple[tuple[int, float, str], ...] = ()
-    request: str = ""
-    extra: tuple[tuple[str, str], ...] = ()
 
 
-def guid_of(delivery: Arrival | Delivery) -> str:
+def guid_of(delivery: Delivery) -> str:
     """GitHub's GUID of a delivery, as shown on the App's page; our own name for one that we made."""
     return delivery.id.partition(":")[2]
 
 
-def delivery_fields(deliveries: Sequence[Arrival | Delivery]) -> dict[str, str]:
+def delivery_fields(deliveries: Sequence[Delivery]) -> dict[str, str]:
     """The log fields for these deliveries: their requests, and GitHub's GUIDs or our own names for them."""
     requests = dict.fromkeys(each.request for each in deliveries if each.request)
     return {"request": " ".join(requests), "delivery": " ".join(map(guid_of, deliveries))}
@@ -223,8 +208,7 @@ class RunReport:
     the priority of that, unless it is at once, which continues a history; ``backoff`` is the delay until then in
     milliseconds, for the next run. ``is_unread``: the repository's history was never read completely; None if the run
     did not get that far. ``history``: the part of a history that it read, None if none is left. ``rates``: what is
-    left of GitHub's limits. ``changed``: the threads that it changed in memory. ``people``: a fingerprint of
-    ``ignore.people``, None if the run did not read the settings.
+    left of GitHub's limits. ``changed``: the threads that it changed in memory.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -241,7 +225,6 @@ class RunReport:
     is_unread: bool | None = False
     history: HistoryPart | None = None
     changed: frozenset[int] = frozenset()
-    people: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +237,6 @@ class Grant:
     repository: RepositoryKey
     token: str = field(repr=False)
     name: str = ""
-    private: bool = True
     expires_at: Instant = 0
     visibility: Visibility = Visibility.PRIVATE
     asked_at: Instant = 0
@@ -288,7 +270,6 @@ class RepositoryRow:
 
     repository: RepositoryKey
     name: str = ""
-    private: bool = True
     cursor: Instant = 0
     pushes: tuple[Instant, ...] = ()
     last_run: Instant = 0
@@ -300,6 +281,7 @@ class RepositoryRow:
     shares: tuple[Share, ...] = ()
     is_sharing: bool = True
     people: tuple[str, ...] = ()
+    is_gone: bool = False
 
     @property
     def agreed(self) -> tuple[Share, ...]:

@@ -96,7 +96,7 @@ def test_a_token_is_for_one_repository_with_the_least_permissions(forge: FakeGit
     forge.add_project(OTHER).repo.private = True
     number = forge.tenants.install("octocat", [HELLO, OTHER])
     minted = app.create_token(number, forge.repo.id)
-    assert (minted.full_name, minted.private) == (HELLO, False)
+    assert (minted.full_name, minted.visibility) == (HELLO, "public")
     assert 3500 < minted.expires_at / 1000 - time.time() < 3700
     assert forge.world.tokens[minted.token].permissions == PERMISSIONS
     assert status(forge, minted.token, HELLO) == 200
@@ -155,7 +155,7 @@ def test_a_token_has_the_current_name_of_the_repository(forge: FakeGitHub, app: 
     forge.tenants.rename(forge, "renamed")
     forge.repo.private = True
     minted = app.create_token(number, forge.repo.id)
-    assert (minted.full_name, minted.private) == ("octocat/renamed", True)
+    assert (minted.full_name, minted.visibility) == ("octocat/renamed", "private")
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_installations_and_their_repositories_are_listed_to_the_last_page(forge:
     forge.tenants.suspend(other)
     installations = [(item.id, item.account, item.suspended) for item in app.installations()]
     assert installations == [(number, "octo-org", False), (other, "octocat", True)]
-    listed = [(item.id, item.name, item.private) for item in app.repositories(number)]
-    assert listed == [(item, name, False) for item, name in zip(ids, names, strict=True)]
+    listed = [(item.id, item.name, item.visibility) for item in app.repositories(number)]
+    assert listed == [(item, name, "public") for item, name in zip(ids, names, strict=True)]
 
 
 def test_deliveries_are_listed_over_all_pages_back_to_a_time(forge: FakeGitHub, app: App) -> None:

@@ -8,14 +8,26 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bot.domain.organisation import Visibility
 from bot.github.app import App
 from bot.github.events import Event
-from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
+from bot.server.model import (
+    ALL_REPOSITORIES,
+    Delivery,
+    Instant,
+    PendingWork,
+    RepositoryKey,
+    RepositoryScope,
+    Result,
+    RunReport,
+)
 from bot.server.options import ServerOptions
+from bot.server.organisation.register import OrganisationRegister
 from bot.server.receive.webhook import WebhookRules, receive
 from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.github_access import TokenCache
 from bot.server.storage.inbox import Inbox
+from bot.server.work.installation_events import InstallationEvents
 from bot.server.work.resync import MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, Resync, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as SentDelivery
@@ -53,7 +65,7 @@ class AppEnvironment:
 
     def __post_init__(self) -> None:
         self.tokens = TokenCache(self.api)
-        self.register = self.inbox.installations
+        self.installations = self.inbox.installations
 
     def arrive(
         self, key: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
@@ -62,7 +74,7 @@ class AppEnvironment:
         delivery_id = f"{APP}:{next(self.guids):08d}"
         parsed_event = Event(event, action, None if extra else number)
         self.inbox.put(
-            [Arrival(delivery_id, key, parsed_event, received_at=self.clock.now, extra=tuple(extra.items()))]
+            [Delivery(delivery_id, key, parsed_event, received_at=self.clock.now, extra=tuple(extra.items()))]
         )
         return delivery_id
 
@@ -70,10 +82,20 @@ class AppEnvironment:
         """Begin a run with what waits in a repository."""
         return begin_work(self.inbox, repository)
 
+    def apply(
+        self, work: PendingWork, scope: RepositoryScope = ALL_REPOSITORIES, inbox: Inbox | None = None
+    ) -> list[Result]:
+        """The results of the events of an installation."""
+        forget = self.removed_clones.append
+        events = InstallationEvents(inbox or self.inbox, self.tokens, forget, work.began_at, scope)
+        return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
+
     def add_repositories(self, *repositories: RepositoryKey) -> None:
         """Store repositories that have already had a run."""
         for repository in repositories:
-            self.register.store_repository(repository, f"octocat/{repository.number}", private=False)
+            OrganisationRegister(self.inbox).store_repository(
+                repository, f"octocat/{repository.number}", Visibility.PUBLIC
+            )
             self.arrive(repository)
             work = self.begin(repository)
             self.inbox.end(work, [], RunReport())
@@ -108,14 +130,14 @@ def make_environment(github: FakeGitHub, inbox: Inbox | None = None) -> AppEnvir
 
 def set_cursor(env: AppEnvironment, repository: RepositoryKey, cursor: Instant) -> None:
     """Store a repository whose history is read up to ``cursor``."""
-    env.register.store_repository(repository, HELLO, private=False)
+    OrganisationRegister(env.inbox).store_repository(repository, HELLO, Visibility.PUBLIC)
     env.arrive(repository)
     work = env.begin(repository)
     env.inbox.end(work, [], RunReport(cursor=cursor))
     drop(env.inbox, [each.seq for each in work.deliveries], "for the test")
 
 
-def receive_sent(env: AppEnvironment, sent: SentDelivery) -> Arrival:
+def receive_sent(env: AppEnvironment, sent: SentDelivery) -> Delivery:
     """A delivery of the fake, parsed by the server's receiver."""
     body = json.dumps(sent.payload).encode()
     named_headers = signed_headers(sent.event, sent.guid, body, env.github.hooks.secret) | {
@@ -124,7 +146,7 @@ def receive_sent(env: AppEnvironment, sent: SentDelivery) -> Arrival:
     headers = {name.lower().encode(): value.encode() for name, value in named_headers.items()}
     rules = WebhookRules(APP, (env.github.hooks.secret.encode(),), "precedent[bot]")
     arrival = receive("POST", headers, body, rules, env.clock.now, "request")
-    assert isinstance(arrival, Arrival), arrival
+    assert isinstance(arrival, Delivery), arrival
     return arrival
 
 
@@ -155,7 +177,7 @@ class DeliveryEndpoint:
         encoded = {name.lower().encode(): value.encode() for name, value in headers.items()}
         rules = WebhookRules(APP, (self.env.github.hooks.secret.encode(),), "precedent[bot]")
         arrival = receive(method, encoded, body, rules, self.env.clock.now, "request")
-        if isinstance(arrival, Arrival):
+        if isinstance(arrival, Delivery):
             self.env.inbox.put([arrival])
         return SentReply(202, {}, b"")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.dependencies import RunDependencies
-from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
+from bot.server.model import Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
 from bot.server.storage.branches import CloneCache, DiskGuard, RateLimiter
 from bot.server.storage.deliveries import DeliveryFilter
@@ -175,7 +175,7 @@ class ServerHarness:
         """Store deliveries with these events, in this order."""
         repository, now = self.repository(project), self.env.clock.now
         self.env.inbox.put(
-            [Arrival(f"{APP}:{next(self.env.guids):08d}", repository, event, received_at=now) for event in events]
+            [Delivery(f"{APP}:{next(self.env.guids):08d}", repository, event, received_at=now) for event in events]
         )
 
     # -- what we do ------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class ServerHarness:
 
     def run(self, repository: RepositoryKey) -> None:
         """Run this repository, at the earliest time that its last push allows."""
-        pushes = self.env.register.repository(repository).pushes
+        pushes = self.env.installations.repository(repository).pushes
         self.env.clock.now = max(self.env.clock.now, self.dependencies.pace.earliest(pushes))
         reconcile(take_lease(self.env.inbox, repository), self.dependencies)
 

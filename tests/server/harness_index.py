@@ -17,7 +17,7 @@ from bot.server.model import RepositoryKey
 from bot.server.organisation.guard import OrganisationGuard
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.outbox import OrganisationChanges, queue_key
-from bot.server.work.reconcile import work_on
+from bot.server.work.reconcile import reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.server.harness import ServerHarness
 
@@ -66,7 +66,7 @@ class HarnessIndex:
         """Work on the changes with one lease."""
         lease = self.harness.env.inbox.queue.claim_key(self.harness.env.inbox.worker, queue_key(self.installation))
         assert lease, "somebody works on it"
-        work_on(lease, self.dependencies)
+        reconcile(lease, self.dependencies)
 
     def waiting(self) -> int:
         backlog = self.changes.backlog()

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.github.events import Event
-from bot.server.model import Arrival, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
-from bot.server.storage.database import Database, Transaction, machine_clock
+from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
+from bot.server.storage.database import Database, machine_clock
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.operations import Operation, replay_or_drop
 from bot.server.storage.queue import LEASE_DURATION
@@ -40,9 +40,9 @@ class Clock:
 
 def arrival(
     name: str, repository: RepositoryKey = REPOSITORY, number: int = 1, action: str = "opened", received_at: int = 1
-) -> Arrival:
+) -> Delivery:
     event = Event("issues", action, number)
-    return Arrival(
+    return Delivery(
         f"{APP}:{name}", repository, event, name="octo-org/hello-world", received_at=received_at, request="r1"
     )
 
@@ -52,11 +52,11 @@ class LossyInbox(Inbox):
 
     adds_left = 0
 
-    def enqueue(self, transaction: Transaction, work: Iterable[tuple[str, Priority]]) -> None:
+    def enqueue(self, work: Iterable[tuple[str, Priority]]) -> None:
         self.adds_left -= 1
         if self.adds_left < 0:
             raise ConnectionError("lost")
-        super().enqueue(transaction, work)
+        super().enqueue(work)
 
 
 class FileInbox(Inbox):
@@ -120,8 +120,7 @@ class Queue:
 
 def keys(inbox: Inbox) -> set[str]:
     """The keys that have work."""
-    with inbox.database.transaction() as transaction:
-        return {row["key"] for row in transaction.rows("select key from queue")}
+    return {row["key"] for row in inbox.database.rows("select key from queue")}
 
 
 TAKE = """
@@ -135,10 +134,9 @@ update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
 def take_lease(inbox: Inbox, repository: RepositoryKey) -> Lease:
     """Lease this repository, however urgent others are. Fails when it is not due."""
     now, lease = inbox.queue.now(), uuid.uuid4().hex
-    with inbox.database.transaction() as transaction:
-        row = transaction.row(
-            TAKE, key=repository.text, until=now + LEASE_DURATION, owner=inbox.worker, lease=lease, now=now
-        )
+    row = inbox.database.row(
+        TAKE, key=repository.text, until=now + LEASE_DURATION, owner=inbox.worker, lease=lease, now=now
+    )
     assert row, f"{repository} has nothing to do now"
     return Lease(repository.text, lease, Priority(row["priority"]), row["since"], is_history=bool(row["history"]))
 

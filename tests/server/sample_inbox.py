@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bot.domain.organisation import Visibility
 from bot.github.budget import Rate
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
-from bot.server.model import WORKER_PREFIX, Arrival, Instant, RepositoryKey, Result, RunReport
+from bot.server.model import WORKER_PREFIX, Delivery, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
+from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.heartbeats import APP_HEARTBEAT
 from tests.server.queues import FileInbox, begin_work, take_lease
 
@@ -98,19 +100,18 @@ def sample_inbox(
     return inbox
 
 
-def _arrival(number: int, past: PastDelivery, repositories: Sequence[str], received_at: Instant) -> Arrival:
+def _arrival(number: int, past: PastDelivery, repositories: Sequence[str], received_at: Instant) -> Delivery:
     repository = RepositoryKey(1, 17 + past.repository_index)
     guid = f"{number:08x}-cc78-11e3-81ab-4c9367dc0958"
     name = repositories[past.repository_index % len(repositories)]
-    return Arrival(
-        f"7:{guid}", repository, past.event, name, past.repository_index % 2 == 1, received_at, f"{number:016x}"
-    )
+    return Delivery(f"7:{guid}", repository, past.event, name, received_at, f"{number:016x}")
 
 
-def _handle(inbox: SampleInbox, arrival: Arrival, past: PastDelivery) -> None:
+def _handle(inbox: SampleInbox, arrival: Delivery, past: PastDelivery) -> None:
+    visibility = Visibility.PUBLIC if past.repository_index % 2 == 0 else Visibility.PRIVATE
     inbox.put([arrival])
     inbox.time = arrival.received_at + 340
-    inbox.installations.store_repository(arrival.repository, arrival.name, private=arrival.private)
+    OrganisationRegister(inbox).store_repository(arrival.repository, arrival.name, visibility)
     work = begin_work(inbox, arrival.repository)
     inbox.time += 2_600
     (delivery,) = work.deliveries

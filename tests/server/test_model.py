@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.github.app import InstallationToken
 from bot.github.events import Event
-from bot.server.model import Arrival, Grant, RepositoryKey, delivery_fields
+from bot.server.model import Delivery, Grant, RepositoryKey, delivery_fields
 
 NUMBERS = st.integers(min_value=0, max_value=2**53)
 
@@ -30,12 +30,12 @@ def test_other_text_is_not_a_key(text: str) -> None:
 
 def test_a_repr_shows_no_token() -> None:
     assert "secret" not in repr(Grant(RepositoryKey(1, 2), "secret"))
-    assert "secret" not in repr(InstallationToken("secret", 0, "octo-org/hello-world", private=True))
+    assert "secret" not in repr(InstallationToken("secret", 0, "octo-org/hello-world"))
 
 
 def test_log_fields_for_several_deliveries_list_them_all() -> None:
     first, second, third = (
-        Arrival(f"7:guid-{number}", RepositoryKey(1, 2), Event("issues"), request=request)
+        Delivery(f"7:guid-{number}", RepositoryKey(1, 2), Event("issues"), request=request)
         for number, request in enumerate(("r1", "r2", "r1"))
     )
     assert delivery_fields([first, second, third]) == {"request": "r1 r2", "delivery": "guid-0 guid-1 guid-2"}

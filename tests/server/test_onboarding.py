@@ -21,7 +21,7 @@ from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.server.model import (
     EXCLUDED,
-    Arrival,
+    Delivery,
     DroppedDelivery,
     HistoryPart,
     Lease,
@@ -38,7 +38,6 @@ from bot.server.receive.webhook import receive
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.installations import HistoryEstimate, parse_estimate, repository_list
 from bot.server.web import create_app
-from bot.server.work.installation_events import apply_installation_events
 from bot.server.work.resync import Resync
 from tests.memory.remotes import git
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
@@ -68,7 +67,7 @@ UNREAD = RunReport(is_unread=True, history=HistoryPart(100, 900, 800), threads=1
 def test_a_delivery_of_an_excluded_repository_is_dropped(scope: RepositoryScope, is_dropped: bool) -> None:
     body = json.dumps(issue_event(1)).encode()
     received = receive("POST", raw(delivery_headers(body, "issues", GUID)), body, replace(RULES, scope=scope), NOW, "r")
-    assert received == DroppedDelivery(EXCLUDED) if is_dropped else isinstance(received, Arrival)
+    assert received == DroppedDelivery(EXCLUDED) if is_dropped else isinstance(received, Delivery)
 
 
 def test_an_excluded_delivery_is_acknowledged_and_counted_but_not_stored(tmp_path: Path) -> None:
@@ -101,13 +100,13 @@ def test_a_new_installation_reads_no_excluded_repository(env: AppEnvironment) ->
     body = json.dumps(sent.payload).encode()
     headers = raw(delivery_headers(body, sent.event, GUID))
     received = receive("POST", headers, body, replace(RULES, scope=scope), env.clock.now, "r")
-    assert isinstance(received, Arrival)
+    assert isinstance(received, Delivery)
     assert dict(received.extra)["added"] == str(env.github.repo.id)
     env.inbox.put([receive_sent(env, sent)])  # as if the receiver had not known the scope yet
     repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
-    env.register.store_repository(other, OTHER, private=False)
+    OrganisationRegister(env.inbox).store_repository(other, OTHER, Visibility.PUBLIC)
     work = env.begin(RepositoryKey(number, 0))
-    apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append, scope)
+    env.apply(work, scope)
     assert (env.waiting(repository), env.waiting(other)) == (["catch-up"], [])
 
 
@@ -124,7 +123,7 @@ def test_a_resync_skips_excluded_repositories_until_they_are_included(env: AppEn
     repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
     run_resync(env, include=(HELLO,))
     assert (env.waiting(repository), env.waiting(other)) == (["catch-up"], [])
-    assert env.register.repository(other).name == ""
+    assert env.installations.repository(other).name == ""
     run_resync(env, include=("octocat/*",))
     assert env.waiting(other) == ["catch-up"], "the list is asked for again, as the patterns changed"
 
@@ -137,7 +136,7 @@ def test_an_excluded_repository_that_lags_behind_is_left_alone(env: AppEnvironme
     set_cursor(env, repository, 1)
     run_resync(env, exclude=("octocat/*",))
     assert env.waiting(repository) == []
-    assert [row.name for row in env.register.repositories()] == [HELLO], "it stays known"
+    assert [row.name for row in env.installations.repositories()] == [HELLO], "it stays known"
     run_resync(env)
     assert env.waiting(repository) == ["catch-up"]
 
@@ -148,7 +147,7 @@ def test_a_newly_excluded_repository_disappears_from_comments_elsewhere(env: App
     repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
     register = OrganisationRegister(env.inbox)
     for each, name in ((repository, HELLO), (other, OTHER)):
-        register.store_repository(each, name, private=False, visibility=Visibility.PUBLIC)
+        register.store_repository(each, name, Visibility.PUBLIC)
     register.add_shown(other, 5, [OrganisationKey(repository.number, 1)])
     run_resync(env)
     assert ORGANISATION_EVENT not in env.waiting(other)
@@ -171,7 +170,7 @@ def test_excluding_a_repository_drops_its_waiting_deliveries_and_keeps_its_memor
     harness.settle()
     assert (harness.row(project, second).state, harness.row(project, second).reason) == ("dropped", EXCLUDED)
     assert [len(harness.comments(project, number)) for number in (first, second)] == [1, 0]
-    row = harness.env.register.repository(harness.repository(project))
+    row = harness.env.installations.repository(harness.repository(project))
     assert (row.is_unread, row.threads > 0) == (False, True), "what is known of it is kept"
     assert git(bare, "rev-parse", "precedent") == tip
 
@@ -195,7 +194,7 @@ def test_nothing_but_the_memory_is_written_to_an_observed_repository(harness: Se
     harness.settle()
     assert [len(harness.comments(*each)) for each in zip((project, unobserved), numbers, strict=True)] == [0, 1]
     assert "would say" in {each.said for each in harness.env.rows(harness.repository(project))}
-    assert harness.env.register.repository(harness.repository(project)).threads == 2
+    assert harness.env.installations.repository(harness.repository(project)).threads == 2
 
 
 # -- the limit of histories ----------------------------------------------------------------------------------------
@@ -261,7 +260,7 @@ def test_the_first_run_in_a_new_repository_is_history_and_in_a_known_one_it_is_n
     assert env.inbox.begin(claim(env.inbox)) is None
     env.inbox.put([receive_sent(env, env.github.hooks.deliveries[-1])])
     work = env.begin(RepositoryKey(number, 0))
-    apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append)
+    env.apply(work)
     priorities = {}
     while lease := env.inbox.queue.claim("one"):
         priorities[lease.key] = lease.priority
@@ -305,10 +304,10 @@ def test_without_a_pace_there_is_no_estimate(estimate: HistoryEstimate) -> None:
 
 def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) -> None:
     inbox = limited_inbox(queue, 9)
-    register, now = inbox.installations, queue.clock()
+    register, installations, now = OrganisationRegister(inbox), inbox.installations, queue.clock()
     for number, name in enumerate(("ready", "reading", "new", "secret")):
-        register.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=True)
-    register.store_repository(RepositoryKey(8, 9), "octocat/hello-world", private=False)
+        register.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", Visibility.PRIVATE)
+    register.store_repository(RepositoryKey(8, 9), "octocat/hello-world", Visibility.PUBLIC)
     register.store_installation(8, "octocat", "suspended")
     for number, report in ((1, RunReport(threads=12)), (2, UNREAD)):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
@@ -318,7 +317,7 @@ def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) ->
         assert inbox.end(work, all_done(work), report)
     queue.inbox.limits.pause(7, GRAPHQL, now + 3_600_000)
     scope = RepositoryScope(exclude=("*/secret",), observed=("octo-org/re*",))
-    listed = repository_list(register.repositories(), register, inbox.limits, scope)
+    listed = repository_list(installations.repositories(), installations, inbox.limits, scope)
     assert [
         (each.name.partition("/")[2], each.state, each.is_observed, bool(each.paused_until)) for each in listed
     ] == [
@@ -330,14 +329,16 @@ def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) ->
     ]
     assert listed[1].done_at > now + 3_600_000
     queue.inbox.limits.pause(7, CORE, now + 60_000)
-    again = repository_list(register.repositories(), register, inbox.limits, scope)
+    again = repository_list(installations.repositories(), installations, inbox.limits, scope)
     assert {bool(each.paused_until) for each in again[:4]} == {True}
 
 
 def test_the_status_page_shows_history_progress_and_observed_repositories(queue: Queue) -> None:
     inbox = limited_inbox(queue, 9)
     for number, name in enumerate(("api", "docs", "old", "new")):
-        inbox.installations.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=False)
+        OrganisationRegister(inbox).store_repository(
+            RepositoryKey(7, number + 1), f"octo-org/{name}", Visibility.PUBLIC
+        )
     part = HistoryPart(100, 900, 800)
     for number, report in ((1, RunReport()), (2, replace(UNREAD, history=part)), (3, RunReport())):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
@@ -372,7 +373,7 @@ def run_repos(folder: Path, *arguments: str, **environ: str) -> subprocess.Compl
 def test_the_repos_command_lists_repositories(tmp_path: Path) -> None:
     with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         for number, name in enumerate(("octo-org/docs-a", "octo-org/Api", "octo-org/old\t\x1b[31m")):
-            inbox.installations.store_repository(RepositoryKey(7, number + 1), name, private=True)
+            OrganisationRegister(inbox).store_repository(RepositoryKey(7, number + 1), name, Visibility.PRIVATE)
         inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
         end_run(inbox, claim(inbox), UNREAD)
         end_run(inbox, claim(inbox), RunReport(threads=12))

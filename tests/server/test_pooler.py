@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from bot.server.storage.database import SCHEMA_VERSION
 from bot.server.storage.queue import LEASE_DURATION
-from bot.server.storage.schema import SCHEMA_VERSION
 from tests.fakes.payloads import EventfulProject
 from tests.server import pgbouncer, postgres
 from tests.server.pgbouncer import Bouncer

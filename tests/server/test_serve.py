@@ -388,8 +388,7 @@ def test_a_resync_is_due_soon_after_a_start(stage: ServerStage) -> None:
         assert lease is not None
         inbox.give_back(lease, 3600)
         stage.start(workers=0)
-        with inbox.database.transaction() as reading:
-            row = reading.row("select due from queue where key = :key", key=RESYNC_TASK)
+        row = inbox.database.row("select due from queue where key = :key", key=RESYNC_TASK)
         assert row is not None
         assert row["due"] <= inbox.now() + RESYNC_DELAY
         stage.stop()

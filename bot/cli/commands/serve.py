@@ -60,9 +60,9 @@ def run_worker(args: WorkerArguments) -> CommandResult:
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
-        from bot.server.work.reconcile import work_on
+        from bot.server.work.reconcile import reconcile
     if not args.check:
-        processes.work(options, work_on, args.parent, name, args.alive)
+        processes.work(options, reconcile, args.parent, name, args.alive)
     return _startup_result(processes.check(options, listens=False))
 
 

@@ -187,12 +187,10 @@ class GuardedCandidates:
     def upsert(self, threads: Sequence[OrganisationThread]) -> None:
         """As `Candidates.upsert`."""
         self._write(lambda index: index.upsert(threads))
-        self._guard.count_write(self._installation)
 
     def delete(self, repository: int) -> None:
         """As `Candidates.delete`."""
         self._write(lambda index: index.delete(repository))
-        self._guard.count_write(self._installation)
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """As `Candidates.rebuild`, which ends trouble of searches, too."""
@@ -200,8 +198,8 @@ class GuardedCandidates:
 
     def compact(self, *, purges: bool = False) -> None:
         """As `Candidates.compact`."""
-        self._write(lambda index: index.compact(purges=purges))
-        self._guard.count_write(self._installation, compacted=True)
+        self._write(lambda index: index.compact(purges=purges), compacts=True)
 
-    def _write(self, change: Callable[[Candidates], None]) -> None:
+    def _write(self, change: Callable[[Candidates], None], *, compacts: bool = False) -> None:
         self._guard.call(self._installation, "write", change, "write")
+        self._guard.count_write(self._installation, compacted=compacts)

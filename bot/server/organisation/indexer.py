@@ -27,15 +27,12 @@ from bot.server.log import catch_error, run_guarded
 from bot.server.model import Lease, RepositoryKey
 from bot.server.organisation.guard import COOLDOWN_SECONDS, GuardedCandidates
 from bot.server.storage.branches import thread_numbers
-from bot.server.storage.outbox import MAX_ROW_THREADS, IndexChange, queue_key
+from bot.server.storage.outbox import MAX_ROW_THREADS, IndexChange, installation_of, queue_key
 from bot.server.storage.queue import RENEWAL_INTERVAL
 from bot.settings.yaml_file import CONFIG_PATH
 
 WORK_SECONDS = 30.0
 """Seconds of work after which the lease is given back: other installations wait too."""
-
-RETRY_SECONDS = 15.0
-"""Seconds until a retry, after rows could not be read or deleted."""
 
 HANDOVER_SECONDS = 60.0
 """Seconds until another worker may take over, if this one has no index because its options differ."""
@@ -46,16 +43,12 @@ COMPACT_AFTER = 20
 log = logging.getLogger(__name__)
 
 
-def index_changes(installation: int, lease: Lease, run: RunDependencies) -> None:
-    """Work on the changes of an installation whose key is leased. Never raises."""
+def index_changes(lease: Lease, run: RunDependencies) -> None:
+    """Work on the changes of an installation whose key is leased."""
     if run.organisation is None:
-        run_guarded(lambda: run.inbox.give_back(lease, HANDOVER_SECONDS))
-        return
-    line = run_guarded(lambda: OrganisationIndexer(installation, run).work(lease))
-    if line:
-        log.error("changes could not be applied to the organisation's index: %s", line, extra={"key": lease.key})
-        if line := run_guarded(lambda: run.inbox.give_back(lease, RETRY_SECONDS)):
-            log.error("their lease could not be released; it will expire: %s", line, extra={"key": lease.key})
+        run.inbox.give_back(lease, HANDOVER_SECONDS)
+    else:
+        OrganisationIndexer(installation_of(lease.key), run).work(lease)
 
 
 class OrganisationIndexer:

@@ -159,8 +159,7 @@ class CheckedSearch:
             raise
         if current.id != repository.number or _owner(current.name) != _owner(grant.name):
             return None  # it went to another account, where everybody may read it
-        private = current.visibility != "public"
-        self.register.store_repository(repository, current.name, private=private, visibility=current.visibility)
+        self.register.store_repository(repository, current.name, current.visibility)
         known = self.register.repository(repository)
         if known is None or not self.included.includes(current.name):
             return None

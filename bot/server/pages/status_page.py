@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from bot.comment.render import render_page
+from bot.domain.organisation import Visibility
 from bot.github.errors import CORE, GRAPHQL
 from bot.server.model import (
     ALL_REPOSITORIES,
@@ -247,7 +248,7 @@ def _link(selection: DeliveryFilter, before: int = 0) -> str:
 def _repository(status: RepositoryStatus, requests_left: int | None, now: Instant, *, has_digest: bool) -> Values:
     row = status.row
     pushes = sum(1 for at in row.pushes if now - at <= MINUTE)
-    tags = ["private" if row.private else "", "observed" if status.is_observed else ""]
+    tags = ["" if row.visibility is Visibility.PUBLIC else "private", "observed" if status.is_observed else ""]
     return {
         "name": status.name,
         "tags": [*filter(None, tags), *([status.state] if status.state in ("excluded", "suspended") else [])],

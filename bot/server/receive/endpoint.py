@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from bot.errors import WorldError
 from bot.server.log import log_fields
-from bot.server.model import EXCLUDED, HOUR, Arrival, DroppedDelivery, Instant, ReceiveQueueFull, Refused
+from bot.server.model import EXCLUDED, HOUR, Delivery, DroppedDelivery, Instant, ReceiveQueueFull, Refused
 from bot.server.receive.webhook import EVENTS, WebhookRules, check_headers, guid, receive
 from bot.server.receive.writer import GroupCommitWriter
 from bot.server.storage.counters import DELIVERIES_METRIC
@@ -117,7 +117,7 @@ class Webhook:
             await _json_response(status, outcome, request)(scope, receive, send)
         self._observe(time.perf_counter() - began)
 
-    async def _store_outcome(self, received: Arrival | DroppedDelivery | Refused) -> tuple[int, str]:
+    async def _store_outcome(self, received: Delivery | DroppedDelivery | Refused) -> tuple[int, str]:
         """The status, and the outcome in a few words."""
         if isinstance(received, Refused):
             return received.status, received.why
@@ -133,7 +133,7 @@ class Webhook:
 
     async def _receive_delivery(
         self, scope: Scope, headers: Mapping[bytes, bytes], receive_more: Receive, request: str
-    ) -> Arrival | DroppedDelivery | Refused:
+    ) -> Delivery | DroppedDelivery | Refused:
         method = scope["method"]
         length = check_headers(method, headers)
         if isinstance(length, Refused):
@@ -156,8 +156,8 @@ class Webhook:
             self._refusals.add(self._clock(), status)
 
 
-def _arrival_fields(received: Arrival | DroppedDelivery | Refused) -> dict[str, str]:
-    if not isinstance(received, Arrival):
+def _arrival_fields(received: Delivery | DroppedDelivery | Refused) -> dict[str, str]:
+    if not isinstance(received, Delivery):
         return {}
     event = received.event
     return {"repository": received.repository.text, "event": f"{event.name}.{event.action}".rstrip(".")}

@@ -34,7 +34,7 @@ from bot.github.events import (
 from bot.server.model import (
     ALL_REPOSITORIES,
     EXCLUDED,
-    Arrival,
+    Delivery,
     DroppedDelivery,
     Instant,
     Priority,
@@ -94,7 +94,7 @@ def check_headers(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
 
 def receive(
     method: str, headers: Mapping[bytes, bytes], body: bytes, rules: WebhookRules, now: Instant, request: str
-) -> Arrival | DroppedDelivery | Refused:
+) -> Delivery | DroppedDelivery | Refused:
     """Decide whether to store, drop or refuse a complete request."""
     length = check_headers(method, headers)
     if isinstance(length, Refused):
@@ -110,7 +110,7 @@ def receive(
     if payload is None:
         return Refused(400, "the body is not a JSON object")
     arrival = _read(headers[b"x-github-event"].decode(), payload, rules)
-    if isinstance(arrival, Arrival):
+    if isinstance(arrival, Delivery):
         return replace(arrival, id=f"{rules.app}:{name}", received_at=now, request=request)
     return arrival
 
@@ -141,7 +141,7 @@ def _parse_object(body: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival | DroppedDelivery | Refused:
+def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Delivery | DroppedDelivery | Refused:
     """An arrival without its id and time."""
     if name == "ping":
         return DroppedDelivery("ping")
@@ -164,7 +164,7 @@ def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival
         return DroppedDelivery(why)
     event = replace(event_of(name, payload), comment_author="", inputs=())
     key, priority = RepositoryKey(installation, place.id), _priority(event, payload)
-    return Arrival("", key, event, place.name, place.private, priority=priority)
+    return Delivery("", key, event, place.name, priority=priority)
 
 
 def _priority(event: Event, payload: Mapping[str, Any]) -> Priority:
@@ -185,7 +185,7 @@ def _drop_reason(name: str, payload: Mapping[str, Any], place: PayloadRepository
 
 def _installation_arrival(
     name: str, payload: Mapping[str, Any], repository: RepositoryKey, place: PayloadRepository, scope: RepositoryScope
-) -> Arrival:
+) -> Delivery:
     """``extra`` has the account, the ids of added and removed repositories, and the repository concerned.
 
     Excluded repositories are reported too, as they may be renamed, but not listed as added.
@@ -200,7 +200,7 @@ def _installation_arrival(
     }
     extra = tuple((key, value) for key, value in values.items() if value)
     priority = Priority.URGENT if event.action in NARROWING_ACTIONS else Priority.CHANGE
-    return Arrival("", repository, event, place.name, place.private, extra=extra, priority=priority)
+    return Delivery("", repository, event, place.name, extra=extra, priority=priority)
 
 
 def _join_ids(ids: Sequence[int]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bot.errors import WorldError
 from bot.server.log import catch_error, log_fields, run_guarded
-from bot.server.model import Arrival, ReceiveQueueFull, delivery_fields
+from bot.server.model import Delivery, ReceiveQueueFull, delivery_fields
 from bot.server.storage.inbox import Inbox
 
 MAX_GROUP = 32
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    arrival: Arrival
+    arrival: Delivery
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[bool]
 
@@ -71,7 +71,7 @@ class GroupCommitWriter:
         self._store_thread.start()
         self._check_thread.start()
 
-    async def store(self, arrival: Arrival) -> bool:
+    async def store(self, arrival: Delivery) -> bool:
         """Store an arrival; returns once it is durable, False for a known one.
 
         Raises ReceiveQueueFull, WorldError and TimeoutError. An arrival that took too long may still be stored. That

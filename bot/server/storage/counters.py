@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bot.server.model import EXCLUDED, Counters, Result, RunReport
-from bot.server.storage.database import DatabasePart, Transaction, to_json
+from bot.server.storage.database import Database, DatabasePart, to_json
 from bot.server.storage.deliveries import NEVER_ENDED
 
 BATCH_ROWS = 1_000
@@ -23,8 +23,7 @@ class CounterTable(DatabasePart):
     """The counters, which never shrink."""
 
     def add(self, values: Counters) -> None:
-        with self._database.transaction() as transaction:
-            add_counts(transaction, values)
+        add_counts(self.database, values)
         self.add_up()
 
     def add_up(self) -> None:
@@ -32,15 +31,15 @@ class CounterTable(DatabasePart):
         sql = "delete from tallied where seq in (select seq from tallied order by seq limit :many) returning counted"
         count = BATCH_ROWS
         while count == BATCH_ROWS:
-            with self._database.transaction() as transaction:
-                rows = transaction.rows(sql, many=BATCH_ROWS)
-                _add_totals(transaction, _sum(row["counted"] for row in rows))
+            with self.database.transaction():
+                rows = self.database.rows(sql, many=BATCH_ROWS)
+                _add_totals(self.database, _sum(row["counted"] for row in rows))
             count = len(rows)
 
     def read(self) -> Counters:
         """All counters, of all processes together."""
         # One statement, so that counts that are added up meanwhile are neither missed nor counted twice.
-        rows = self._rows(
+        rows = self.database.rows(
             "select name, labels, much, '[]' as counted from tallies union all select '', '[]', 0, counted from tallied"
         )
         totals = Counter({(row["name"], tuple(json.loads(row["labels"]))): row["much"] for row in rows if row["name"]})
@@ -48,11 +47,11 @@ class CounterTable(DatabasePart):
         return totals
 
 
-def add_counts(transaction: Transaction, values: Counters) -> None:
+def add_counts(database: Database, values: Counters) -> None:
     """Add to counters in a row of their own, so that no run waits for the counters of another repository."""
     if values:
         counted = [(name, labels, float(much)) for (name, labels), much in values.items()]
-        transaction.change("insert into tallied (counted) values (:counted)", counted=to_json(counted))
+        database.change("insert into tallied (counted) values (:counted)", counted=to_json(counted))
 
 
 def _sum(counted: Iterable[str]) -> _Totals:
@@ -63,9 +62,9 @@ def _sum(counted: Iterable[str]) -> _Totals:
     return totals
 
 
-def _add_totals(transaction: Transaction, totals: _Totals) -> None:
+def _add_totals(database: Database, totals: _Totals) -> None:
     """Adds in a fixed order: two transactions at once would otherwise wait for each other."""
-    transaction.change_each(
+    database.change_each(
         "insert into tallies (name, labels, much) values (:name, :labels, :much)"
         " on conflict (name, labels) do update set much = tallies.much + excluded.much",
         [

@@ -1,8 +1,10 @@
-"""The queue's database, an SQLite file or PostgreSQL: connections, transactions and its clock."""
+"""The queue's database, an SQLite file or PostgreSQL: its tables, connections, transactions and clock.
+
+The tables have one version and are never upgraded, as the memories are on their branches.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import random
@@ -11,17 +13,16 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
 from bot.server.log import DATABASE_OUTAGE
 from bot.server.model import Instant
-from bot.server.storage.schema import POSTGRES_SCHEMA, SCHEMA_HEARTBEAT, SCHEMA_VERSION, statements
 
 BUSY_TIMEOUT, SHORT_BUSY_TIMEOUT = 30.0, 6.0
 """Seconds that a writer waits for another one of the same SQLite file; the short one if somebody awaits an answer."""
@@ -46,74 +47,95 @@ _REMEDIES = {
 SYNC_INTERVAL = 30.0
 """Seconds between two reads of the database's clock; in between, this machine's clock counts on."""
 
+POSTGRES_SCHEMA = "precedent"
+"""The schema of our tables in PostgreSQL."""
+
+SCHEMA_VERSION = 9
+SCHEMA_HEARTBEAT = "schema"
+"""The heartbeat whose time column holds the version of the tables."""
+
+_TABLES_SQL = """
+create table deliveries (
+  seq {serial}, id text not null unique, repository text not null,
+  event text not null, action text not null, number {big} not null, is_pull integer not null,
+  comment_id {big} not null, moved_to text not null, name text not null,
+  received_at {big} not null, next_at {big} not null, request text not null, extra text not null,
+  state text not null default 'waiting', attempts integer not null default 0, begun integer not null default 0,
+  finished_at {big} not null default 0, run text not null default '', reason text not null default '',
+  said text not null default '', url text not null default '', matches text not null default '[]',
+  nearest text not null default '[]', priority integer not null default 1);
+create index deliveries_repository on deliveries (repository, state, seq);
+create index deliveries_state on deliveries (state, seq);
+create table queue (
+  key text primary key, priority integer not null, since {big} not null, due {big} not null, ready integer not null,
+  history integer not null default 0, owner text not null default '', lease text not null default '',
+  slow integer not null default 0, installation {big} not null default 0){often};
+create index queue_urgent on queue (history, priority, since) where ready = 1;
+create index queue_oldest on queue (history, since) where ready = 1;
+create index queue_histories on queue (key) where history = 1 and lease <> '';
+create index queue_due on queue (due) where ready = 0;
+create index queue_owner on queue (owner) where owner <> '';
+create table runs (
+  id text primary key, repository text not null, worker text not null,
+  began {big} not null, ended {big} not null default 0, stages text not null default '[]',
+  pushes text not null default '[]', reads integer not null default 0, writes integer not null default 0,
+  notes text not null default '[]');
+create index runs_began on runs (began);
+create index runs_repository on runs (repository, began);
+create table repositories (
+  key text primary key, name text not null default '',
+  state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
+  pushes text not null default '[]', last_run {big} not null default 0,
+  backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
+  history text not null default '', visibility text not null default 'private',
+  shares text not null default '[]', sharing integer not null default 1,
+  people text not null default '[]', former_names text not null default '', indexed integer not null default 0);
+create table organisation_changes (
+  seq {serial}, installation {big} not null, repository text not null, threads text not null,
+  changed_at {big} not null, attempts integer not null default 0, next_at {big} not null default 0);
+create index organisation_changes_installation on organisation_changes (installation, seq);
+create table organisation_shown (
+  repository text not null, thread text not null, other_repository {big} not null, other_thread text not null,
+  primary key (repository, thread, other_repository, other_thread));
+create index organisation_shown_other on organisation_shown (other_repository, other_thread);
+create table installations (
+  id {big} primary key, account text not null default '', state text not null default 'active',
+  changed {big} not null);
+create table audit (
+  seq {serial}, acted_at {big} not null, who text not null, action text not null, asked {big} not null,
+  done {big} not null, chosen text not null, why text not null);
+create table pauses (
+  installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
+create table budgets (
+  installation {big} not null, resource text not null, allowed integer not null, remaining integer not null,
+  ends {big} not null, primary key (installation, resource));
+create table tallies (
+  name text not null, labels text not null, much double precision not null, primary key (name, labels));
+create table tallied (seq {serial}, counted text not null);
+create table digests (repository text primary key, made_at {big} not null, told text not null);
+create table heartbeats (name text primary key, said_at {big} not null, note text not null)
+"""
+_HOT_TABLE_OPTIONS = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)"
+"""Storage options in PostgreSQL for a table whose rows change all the time."""
+
 log = logging.getLogger(__name__)
 Value = str | int | float | Sequence[int] | Sequence[str]
 Row = Mapping[str, Any]
 
 
-class Transaction:
-    """Runs SQL in one transaction. Values are named ``:name``; a sequence goes after ``in``."""
-
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
-
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """This one, for a block that another one would otherwise be opened for."""
-        return nullcontext(self)
-
-    def rows(self, sql: str, **values: Value) -> list[Row]:
-        """Return the rows of a query, or of a statement that ends in ``returning``."""
-        result = self.connection.execute(_prepare(sql, _lists(values)), values)
-        return [dict(row) for row in result.mappings()]
-
-    def row(self, sql: str, **values: Value) -> Row | None:
-        return next(iter(self.rows(sql, **values)), None)
-
-    def change(self, sql: str, **values: Value) -> int:
-        """Run a statement and return the number of changed rows."""
-        return self.connection.execute(_prepare(sql, _lists(values)), values).rowcount
-
-    def change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """Run the statement once for each of these mappings."""
-        if rows:
-            self.connection.execute(_prepare(sql, ()), rows)
-
-
 class DatabasePart:
-    """Tables of a database. Within a transaction of the caller, that takes the place of the database."""
+    """Tables of a database."""
 
-    def __init__(self, database: Database | Transaction, now: Callable[[], Instant]) -> None:
-        self._database = database
+    def __init__(self, database: Database, now: Callable[[], Instant]) -> None:
+        self.database = database
         self.now = now
-
-    def _rows(self, sql: str, **values: Value) -> list[Row]:
-        with self._database.transaction() as transaction:
-            return transaction.rows(sql, **values)
-
-    def _row(self, sql: str, **values: Value) -> Row | None:
-        with self._database.transaction() as transaction:
-            return transaction.row(sql, **values)
-
-    def _change(self, sql: str, **values: Value) -> int:
-        with self._database.transaction() as transaction:
-            return transaction.change(sql, **values)
-
-    def _change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        with self._database.transaction() as transaction:
-            transaction.change_each(sql, rows)
-
-    @contextmanager
-    def _atomic(self) -> Iterator[Self]:
-        """The same tables within one transaction."""
-        with self._database.transaction() as transaction:
-            yield type(self)(transaction, self.now)
 
 
 class Database:
     """One database; ``url`` begins with sqlite: or postgresql:. Its own failures are raised as WorldError.
 
     ``hurry``: somebody waits for an answer, so a statement may take at most five or six seconds. Connections open with
-    the first transaction.
+    the first transaction. In SQL, values are named ``:name``; a sequence goes after ``in``.
     """
 
     def __init__(self, url: str, *, hurry: bool = False) -> None:
@@ -123,21 +145,56 @@ class Database:
             raise UserError("the database must be a URL that begins with postgresql://")
         self.engine = _postgres(self.url, hurry) if self.is_postgres else _sqlite(self.url, hurry)
         self._limits = _SHORT_LIMITS if hurry else _USUAL_LIMITS
+        self._open = threading.local()
 
     @classmethod
     def in_folder(cls, folder: Path, *, hurry: bool = False) -> Database:
         """Return the database in this folder's SQLite file."""
         return cls(f"sqlite:///{folder / 'queue.sqlite'}", hurry=hurry)
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Open a transaction: durable when the block ends, rolled back when it raises."""
+    @contextmanager
+    def transaction(self) -> Iterator[Database]:
+        """Make the block one transaction: durable when it ends, rolled back when it raises.
+
+        Within another block of this thread, it belongs to the transaction of that one.
+        """
+        if hasattr(self._open, "connection"):
+            yield self
+            return
         with self.translate_errors(), self.engine.begin() as connection:
             if self.is_postgres:
                 connection.exec_driver_sql(self._limits)
-            yield Transaction(connection)
+            self._open.connection = connection
+            try:
+                yield self
+            finally:
+                del self._open.connection
 
-    @contextlib.contextmanager
+    def rows(self, sql: str, **values: Value) -> list[Row]:
+        """Return the rows of a query, or of a statement that ends in ``returning``."""
+        with self.transaction():
+            return [dict(row) for row in self._execute(sql, values).mappings()]
+
+    def row(self, sql: str, **values: Value) -> Row | None:
+        return next(iter(self.rows(sql, **values)), None)
+
+    def change(self, sql: str, **values: Value) -> int:
+        """Run a statement and return the number of changed rows."""
+        with self.transaction():
+            return self._execute(sql, values).rowcount
+
+    def change_each(self, sql: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Run the statement once for each of these mappings."""
+        if rows:
+            with self.transaction():
+                self._open.connection.execute(_prepare(sql, ()), rows)
+
+    def _execute(self, sql: str, values: Mapping[str, Value]) -> sa.CursorResult[Any]:
+        lists = tuple(name for name, value in values.items() if isinstance(value, (list, tuple)))
+        result: sa.CursorResult[Any] = self._open.connection.execute(_prepare(sql, lists), values)
+        return result
+
+    @contextmanager
     def translate_errors(self) -> Iterator[None]:
         """Turn the database's own failures within the block into WorldError."""
         try:
@@ -158,33 +215,34 @@ class Database:
 
         Raises UserError if they are there in another version.
         """
-        with self.transaction() as transaction:
-            if self._has_tables(transaction):
-                return  # reading works on a read-only database
-        with self.transaction() as transaction:
+        if self._has_tables():
+            return  # reading works on a read-only database
+        with self.transaction():
             if self.is_postgres:
-                transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
-                transaction.change(f"create schema if not exists {POSTGRES_SCHEMA}")
+                self.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
+                self.change(f"create schema if not exists {POSTGRES_SCHEMA}")
             else:
-                transaction.change("begin immediate")  # which the driver does only before rows are changed
-            if self._has_tables(transaction):
+                self.change("begin immediate")  # which the driver does only before rows are changed
+            if self._has_tables():
                 return  # another process was faster
-            for statement in statements(postgres=self.is_postgres):
-                transaction.change(statement)
-            transaction.change(
+            for statement in _statements(postgres=self.is_postgres):
+                self.change(statement)
+            self.change(
                 "insert into heartbeats (name, said_at, note) values (:name, :version, '{}')",
                 name=SCHEMA_HEARTBEAT,
                 version=SCHEMA_VERSION,
             )
 
-    def _has_tables(self, transaction: Transaction) -> bool:
+    def _has_tables(self) -> bool:
         """Whether the tables are there. Raises UserError if they have another version."""
-        known = sa.inspect(transaction.connection).get_table_names(POSTGRES_SCHEMA if self.is_postgres else None)
+        with self.transaction():
+            inspector = sa.inspect(self._open.connection)
+            known = inspector.get_table_names(POSTGRES_SCHEMA if self.is_postgres else None)
         tables = {"deliveries", "heartbeats"}.intersection(known)
         if not tables:
             return False
         sql = "select said_at from heartbeats where name = :name"
-        row = transaction.row(sql, name=SCHEMA_HEARTBEAT) if "heartbeats" in tables else None
+        row = self.row(sql, name=SCHEMA_HEARTBEAT) if "heartbeats" in tables else None
         version = int(row["said_at"]) if row else 0
         if version == SCHEMA_VERSION:
             return True
@@ -198,10 +256,6 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
-
-
-def _lists(values: Mapping[str, Value]) -> tuple[str, ...]:
-    return tuple(name for name, value in values.items() if isinstance(value, (list, tuple)))
 
 
 @lru_cache(maxsize=500)
@@ -261,6 +315,15 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
     )
 
 
+def _statements(*, postgres: bool) -> list[str]:
+    """Return the statements that create the tables."""
+    serial = "bigint generated always as identity primary key" if postgres else "integer primary key autoincrement"
+    tables = _TABLES_SQL.format(
+        serial=serial, big="bigint" if postgres else "integer", often=_HOT_TABLE_OPTIONS if postgres else ""
+    )
+    return tables.split(";")
+
+
 def to_json(value: object) -> str:
     """Return a value as compact JSON for a column."""
     return json.dumps(value, separators=(",", ":"))
@@ -291,9 +354,9 @@ class DatabaseClock:
         """Read the time of the database. Raises WorldError."""
         if not self._database.is_postgres:
             return
-        with self._database.transaction() as transaction:
+        with self._database.transaction():
             before = time.monotonic()
-            row = transaction.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
+            row = self._database.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
             assert row is not None
             self._last_reading = int(row["now"]), (before + time.monotonic()) / 2
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from bot.domain.thread_json import storable
 from bot.github.events import Event
 from bot.server.model import (
-    Arrival,
     Delivery,
     Instant,
     PendingWork,
@@ -23,7 +22,7 @@ from bot.server.model import (
     State,
     moment_text,
 )
-from bot.server.storage.database import Database, Row, Transaction, to_json
+from bot.server.storage.database import Database, Row, to_json
 
 MAX_RUN_DELIVERIES = 50
 """Maximum number of deliveries in one run."""
@@ -50,7 +49,7 @@ _SAME_COLUMNS = (
 
 _T = TypeVar("_T", int, str)
 _INSERT_SQL = (
-    "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name, private,"
+    "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name,"
     " received_at, next_at, request, extra, priority) values {groups} on conflict (id) do nothing returning seq, id"
 )
 _STORE_RESULT_SQL = (
@@ -60,7 +59,7 @@ _STORE_RESULT_SQL = (
 )
 
 
-def arrival_columns(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
+def arrival_columns(arrival: Delivery, next_at: Instant = 0) -> dict[str, str | int]:
     """The row of a new delivery; missing numbers are 0. It never holds a person's name."""
     event = arrival.event
     return {
@@ -73,7 +72,6 @@ def arrival_columns(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | i
         "comment_id": event.comment_id or 0,
         "moved_to": storable(event.moved_to),
         "name": storable(arrival.name),
-        "private": int(arrival.private),
         "received_at": arrival.received_at,
         "next_at": next_at,
         "request": arrival.request,
@@ -105,7 +103,7 @@ def parse_delivery(row: Row) -> Delivery:
         **{name: row[name] for name in _SAME_COLUMNS},
         repository=RepositoryKey.of(row["repository"]),
         event=_event(row),
-        private=bool(row["private"]),
+        priority=Priority(row["priority"]),
         matches=_tuples(row["matches"]),
         nearest=_tuples(row["nearest"]),
         extra=_tuples(row["extra"]),
@@ -205,18 +203,18 @@ class DeliveryFilter:
 ALL_DELIVERIES = DeliveryFilter()
 
 
-def select_deliveries(transaction: Transaction, delivery_filter: DeliveryFilter, limit: int) -> list[Delivery]:
+def select_deliveries(database: Database, delivery_filter: DeliveryFilter, limit: int) -> list[Delivery]:
     """Return at most ``limit`` matching deliveries, newest first."""
     where, values = delivery_filter.where()
     sql = f"select * from deliveries where {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
-    return [parse_delivery(row) for row in transaction.rows(sql, limit=limit, **values)]
+    return [parse_delivery(row) for row in database.rows(sql, limit=limit, **values)]
 
 
-def select_numbers(transaction: Transaction, delivery_filter: DeliveryFilter) -> list[int]:
+def select_numbers(database: Database, delivery_filter: DeliveryFilter) -> list[int]:
     """Return the numbers of all matching deliveries, oldest first."""
     where, values = delivery_filter.where()
     sql = f"select seq from deliveries where {where} order by seq"  # noqa: S608 (our own words)
-    return [row["seq"] for row in transaction.rows(sql, **values)]
+    return [row["seq"] for row in database.rows(sql, **values)]
 
 
 def _pattern(text: str) -> str:
@@ -227,8 +225,8 @@ def _pattern(text: str) -> str:
     return f"%{text}%"
 
 
-def open_run(transaction: Transaction, work: PendingWork, worker: str) -> None:
-    transaction.change(
+def open_run(database: Database, work: PendingWork, worker: str) -> None:
+    database.change(
         "insert into runs (id, repository, worker, began) values (:id, :repository, :worker, :began)",
         id=work.id,
         repository=work.repository.text,
@@ -237,8 +235,8 @@ def open_run(transaction: Transaction, work: PendingWork, worker: str) -> None:
     )
 
 
-def close_run(transaction: Transaction, work: PendingWork, report: RunReport, now: Instant) -> None:
-    transaction.change(
+def close_run(database: Database, work: PendingWork, report: RunReport, now: Instant) -> None:
+    database.change(
         "update runs set ended = :now, stages = :stages, pushes = :pushes, reads = :reads, writes = :writes,"
         " notes = :notes where id = :id",
         now=now,
@@ -271,22 +269,20 @@ def batches(values: Sequence[_T]) -> list[list[_T]]:
     return [list(values[start : start + MAX_STATEMENT_VALUES]) for start in range(0, len(values), MAX_STATEMENT_VALUES)]
 
 
-def insert_deliveries(transaction: Transaction, rows: Sequence[Mapping[str, str | int]]) -> list[str]:
+def insert_deliveries(database: Database, rows: Sequence[Mapping[str, str | int]]) -> list[str]:
     """Insert these rows; returns the new ids, in the order of arrival."""
     groups, values = multi_row_values(rows)
-    inserted = transaction.rows(_INSERT_SQL.format(groups=groups), **values)
+    inserted = database.rows(_INSERT_SQL.format(groups=groups), **values)
     return [row["id"] for row in sorted(inserted, key=lambda row: row["seq"])]
 
 
-def take_due(
-    transaction: Transaction, repository: RepositoryKey, now: Instant, *, with_history: bool
-) -> list[Delivery]:
+def take_due(database: Database, repository: RepositoryKey, now: Instant, *, with_history: bool) -> list[Delivery]:
     """Return the due deliveries, with those that a dead run left; those begun too often become dead."""
-    transaction.change(
+    database.change(
         "update deliveries set state = 'waiting' where repository = :repository and state = 'working'",
         repository=repository.text,
     )
-    transaction.change(
+    database.change(
         "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
         " where repository = :repository and state = 'waiting' and begun > :most",
         why=NEVER_ENDED,
@@ -294,7 +290,7 @@ def take_due(
         repository=repository.text,
         most=MAX_SOLO_ATTEMPTS,
     )
-    rows = transaction.rows(
+    rows = database.rows(
         "select * from deliveries where repository = :repository and state = 'waiting' and next_at <= :now"
         " and priority <= :last order by seq limit :most",
         repository=repository.text,
@@ -305,13 +301,13 @@ def take_due(
     return [parse_delivery(row) for row in rows]
 
 
-def store_results(transaction: Transaction, work: PendingWork, results: Sequence[Result], now: Instant) -> None:
+def store_results(database: Database, work: PendingWork, results: Sequence[Result], now: Instant) -> None:
     """Store each result. A delivery without one waits again, as if its worker had died."""
     by_seq = {each.seq: each for each in work.deliveries}
-    transaction.change_each(
+    database.change_each(
         _STORE_RESULT_SQL, [result_columns(by_seq[each.seq], each, now) for each in results if each.seq in by_seq]
     )
-    transaction.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
+    database.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
 
 
 def purge_deliveries(database: Database, state: State, before: Instant) -> int:
@@ -326,12 +322,12 @@ def purge_deliveries(database: Database, state: State, before: Instant) -> int:
     sql = "delete from deliveries where state = :state and seq > :after and seq <= :last and finished_at < :before"
     purged = after = 0
     while True:
-        with database.transaction() as transaction:
-            row = transaction.row(oldest, state=state, after=after, many=PURGE_BATCH_ROWS)
+        with database.transaction():
+            row = database.row(oldest, state=state, after=after, many=PURGE_BATCH_ROWS)
             if not row or not row["many"]:
                 return purged
             last = row["last"]
-            deleted = transaction.change(sql, state=state, after=after, last=last, before=before)
+            deleted = database.change(sql, state=state, after=after, last=last, before=before)
         purged, after = purged + deleted, last
         if not deleted or row["many"] < PURGE_BATCH_ROWS:
             return purged
@@ -341,7 +337,6 @@ def purge_deliveries(database: Database, state: State, before: Instant) -> int:
 def purge_runs(database: Database, before: Instant) -> None:
     sql = "delete from runs where id in (select id from runs where began < :before order by began limit :many)"
     while True:
-        with database.transaction() as transaction:
-            if transaction.change(sql, before=before, many=PURGE_BATCH_ROWS) < PURGE_BATCH_ROWS:
-                return
+        if database.change(sql, before=before, many=PURGE_BATCH_ROWS) < PURGE_BATCH_ROWS:
+            return
         time.sleep(PURGE_PAUSE)

@@ -69,7 +69,6 @@ class TokenCache:
             repository,
             token.token,
             token.full_name,
-            private=token.private,
             expires_at=expires_at,
             visibility=token.visibility,
             asked_at=now,
@@ -152,13 +151,12 @@ class GitHubLimits(DatabasePart):
             for resource, rate in sorted(rates.items())
             if rate.ends and rate.ends.timestamp() <= latest
         ]
-        with self._database.transaction() as transaction:
-            transaction.change_each(_STORE_SQL, rows)
+        self.database.change_each(_STORE_SQL, rows)
 
     def rates(self, installation: int) -> Rates:
         """What is left in the current windows."""
         sql = "select * from budgets where installation = :id and ends > :now"
-        rows = self._rows(sql, id=installation, now=self.now())
+        rows = self.database.rows(sql, id=installation, now=self.now())
         return {
             row["resource"]: Rate(row["remaining"], row["allowed"], datetime.fromtimestamp(row["ends"] / 1000, UTC))
             for row in rows
@@ -167,13 +165,13 @@ class GitHubLimits(DatabasePart):
     def remaining(self, resource: str) -> dict[int, int]:
         """What each installation has left of this resource in this hour, where that is known."""
         sql = "select installation, remaining from budgets where resource = :resource and ends > :now"
-        rows = self._rows(sql, resource=resource, now=self.now())
+        rows = self.database.rows(sql, resource=resource, now=self.now())
         return {row["installation"]: row["remaining"] for row in rows}
 
     def scarcest(self) -> list[ScarcestLimit]:
         sql = "select resource, allowed, remaining from budgets where ends > :now order by resource, remaining"
         by_resource: dict[str, ScarcestLimit] = {}
-        for row in self._rows(sql, now=self.now()):
+        for row in self.database.rows(sql, now=self.now()):
             first = by_resource.get(
                 row["resource"], ScarcestLimit(row["resource"], row["remaining"], row["allowed"], 0)
             )
@@ -181,8 +179,8 @@ class GitHubLimits(DatabasePart):
         return list(by_resource.values())
 
     def purge(self, before: Instant) -> None:
-        self._change("delete from budgets where ends < :before", before=before)
-        self._change("delete from pauses where until < :before", before=before)
+        self.database.change("delete from budgets where ends < :before", before=before)
+        self.database.change("delete from pauses where until < :before", before=before)
 
     def for_run(self, installation: int) -> RequestBudget:
         """The budget of a run; reading history leaves the reserve. Raises WorldError without the database."""
@@ -197,7 +195,7 @@ class GitHubLimits(DatabasePart):
 
     def pause(self, installation: int, resource: str, until: Instant) -> None:
         """Store a limit that was met. During one in `EVENT_LIMITS`, no run of the installation starts."""
-        self._change(
+        self.database.change(
             "insert into pauses (installation, resource, until) values (:id, :resource, :until)"
             " on conflict (installation, resource) do update set until = case"
             " when excluded.until > pauses.until then excluded.until else pauses.until end",
@@ -209,7 +207,7 @@ class GitHubLimits(DatabasePart):
     def paused_until(self, installation: int, resources: Sequence[str]) -> Instant:
         """Return the end of the last limit of any of these resources; 0 without one."""
         sql = "select max(until) as until from pauses where installation = :id and resource in :resources"
-        row = self._row(sql, id=installation, resources=list(resources))
+        row = self.database.row(sql, id=installation, resources=list(resources))
         return int(row["until"] or 0) if row else 0
 
     def pauses(self, resources: Sequence[str]) -> dict[int, Instant]:
@@ -218,5 +216,5 @@ class GitHubLimits(DatabasePart):
             "select installation, max(until) as until from pauses where until > :now and resource in :resources"
             " group by installation"
         )
-        rows = self._rows(sql, now=self.now(), resources=list(resources))
+        rows = self.database.rows(sql, now=self.now(), resources=list(resources))
         return {row["installation"]: int(row["until"]) for row in rows}

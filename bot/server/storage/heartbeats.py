@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from bot.github.app import App, AppInfo
 from bot.github.errors import Unauthorised
 from bot.server.model import WORKER_PREFIX, Instant, Note
-from bot.server.storage.database import DatabasePart, to_json
-from bot.server.storage.schema import SCHEMA_HEARTBEAT
+from bot.server.storage.database import SCHEMA_HEARTBEAT, DatabasePart, to_json
 
 APP_HEARTBEAT = "app"
 """The heartbeat of the last request as the App: ``ahead``, seconds of GitHub's clock before ours; ``fault``, if any."""
@@ -29,7 +28,7 @@ class Heartbeats(DatabasePart):
 
     def store(self, name: str, note: Note) -> None:
         """Replace the note of a worker, the App, the clock or the resync."""
-        self._change(
+        self.database.change(
             "insert into heartbeats (name, said_at, note) values (:name, :now, :note)"
             " on conflict (name) do update set said_at = excluded.said_at, note = excluded.note",
             name=name,
@@ -38,12 +37,12 @@ class Heartbeats(DatabasePart):
         )
 
     def all(self) -> LastNotes:
-        rows = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
+        rows = self.database.rows("select * from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
         return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in rows}
 
     def get(self, name: str) -> tuple[Instant, Note]:
         """The last note under this name, and when it was written; an empty one of time 0 if there is none."""
-        row = self._row("select said_at, note from heartbeats where name = :name", name=name)
+        row = self.database.row("select said_at, note from heartbeats where name = :name", name=name)
         return (row["said_at"], json.loads(row["note"])) if row else (0, {})
 
     def try_lead(self, name: str, process: str, seconds: float) -> bool:
@@ -54,7 +53,7 @@ class Heartbeats(DatabasePart):
             " where heartbeats.note = excluded.note or heartbeats.said_at < :before"
         )
         now, note = self.now(), to_json({"process": process})
-        return bool(self._change(sql, name=name, now=now, note=note, before=now - round(1000 * seconds)))
+        return bool(self.database.change(sql, name=name, now=now, note=note, before=now - round(1000 * seconds)))
 
     def refresh_app(self, app: App) -> AppInfo:
         """Ask GitHub about the App, and store the answer for all processes. Raises ForgeError, WorldError."""
@@ -68,7 +67,7 @@ class Heartbeats(DatabasePart):
 
     def purge(self, before: Instant) -> None:
         """Delete the notes of workers that are gone."""
-        self._change(
+        self.database.change(
             "delete from heartbeats where name like :workers and said_at < :before",
             workers=f"{WORKER_PREFIX}%",
             before=before,

@@ -23,7 +23,6 @@ from bot.server.model import (
 )
 from bot.server.storage.database import DatabasePart, Row, to_json
 from bot.server.storage.github_access import GitHubLimits
-from bot.server.storage.outbox import OrganisationChanges
 
 if TYPE_CHECKING:
     from bot.questions.digest import DigestSection, MaintainerReport
@@ -113,64 +112,10 @@ MOVED = "the repository went to another account"
 class Installations(DatabasePart):
     """The tables of installations and repositories."""
 
-    def store_installation(
-        self, installation: int, account: str, state: Literal["active", "suspended", "gone"]
-    ) -> None:
-        self._change(
-            "insert into installations (id, account, state, changed) values (:id, :account, :state, :now)"
-            " on conflict (id) do update set state = excluded.state, changed = excluded.changed,"
-            " account = case when excluded.account = '' then installations.account else excluded.account end",
-            id=installation,
-            account=account,
-            state=state,
-            now=self.now(),
-        )
-
     def state(self, installation: int) -> str:
         """Return the state of an installation; "active" if it is unknown."""
-        row = self._row("select state from installations where id = :id", id=installation)
+        row = self.database.row("select state from installations where id = :id", id=installation)
         return row["state"] if row else "active"
-
-    def store_repository(
-        self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None = None
-    ) -> None:
-        """Store the current name and visibility (None: unknown) of a repository; a gone one becomes active again.
-
-        Its ``former_names`` are in lower case, each between spaces.
-        """
-        self._change(
-            "insert into repositories (key, name, private, visibility) values (:key, :name, :private, :first)"
-            " on conflict (key) do update set name = excluded.name, private = excluded.private, state = 'active',"
-            " former_names = case when lower(repositories.name) in ('', lower(excluded.name))"
-            " or repositories.former_names like '% ' || lower(repositories.name) || ' %' then repositories.former_names"
-            " else repositories.former_names || ' ' || lower(repositories.name) || ' ' end,"
-            " visibility = case when :known = '' then repositories.visibility else :known end",
-            key=repository.text,
-            name=name,
-            private=int(private),
-            first=(visibility or Visibility.PRIVATE).value,
-            known=visibility.value if visibility else "",
-        )
-
-    def store_settings(
-        self, repository: RepositoryKey, shares: Sequence[Share], people: Sequence[str], *, sharing: bool
-    ) -> None:
-        """Store what the settings of a repository say about others, as in `RepositoryRow`."""
-        sql = "update repositories set shares = :shares, unquoted = :people, sharing = :sharing where key = :key"
-        pairs = [(share.pattern, share.repository) for share in shares]
-        self._change(sql, shares=to_json(pairs), people=to_json(people), sharing=int(sharing), key=repository.text)
-
-    def mark_gone(self, repository: RepositoryKey, why: str) -> int:
-        """Mark a repository as gone and drop its waiting deliveries; returns their number."""
-        with self._database.transaction() as transaction:
-            transaction.change(
-                "insert into repositories (key, state, changed) values (:key, 'gone', :now)"
-                " on conflict (key) do update set state = 'gone', changed = excluded.changed",
-                key=repository.text,
-                now=self.now(),
-            )
-            OrganisationChanges(transaction, self.now).note_gone(repository)
-            return Installations(transaction, self.now).drop_waiting(repository, why)
 
     def drop_waiting(self, repository: RepositoryKey, why: str) -> int:
         """Drop the waiting deliveries of a repository; returns their number."""
@@ -178,41 +123,42 @@ class Installations(DatabasePart):
             "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
             " where repository = :repository and state = 'waiting'"
         )
-        return self._change(sql, why=why, now=self.now(), repository=repository.text)
+        return self.database.change(sql, why=why, now=self.now(), repository=repository.text)
 
     def repository(self, repository: RepositoryKey) -> RepositoryRow:
         """Return the row of a repository, an empty one if it is unknown."""
-        row = self._row("select * from repositories where key = :key", key=repository.text)
-        return parse_repository(row) if row else RepositoryRow(repository)
+        return self.find(repository) or RepositoryRow(repository)
+
+    def find(self, repository: RepositoryKey) -> RepositoryRow | None:
+        row = self.database.row("select * from repositories where key = :key", key=repository.text)
+        return parse_repository(row) if row else None
 
     def unread_keys(self, keys: Sequence[str]) -> frozenset[str]:
         """Return the keys of repositories whose history was never read completely, including unknown ones."""
-        rows = self._rows("select key from repositories where key in :keys and unread = 0", keys=list(keys))
+        rows = self.database.rows("select key from repositories where key in :keys and unread = 0", keys=list(keys))
         return frozenset(keys) - {row["key"] for row in rows} - {key for key in keys if key.endswith("-0")}
 
     def states(self) -> dict[int, str]:
-        return {row["id"]: row["state"] for row in self._rows("select id, state from installations")}
+        return {row["id"]: row["state"] for row in self.database.rows("select id, state from installations")}
 
     def repositories(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
         """Return the repositories that are not gone and had a run since ``active_since``; all of them for 0."""
         sql = "select * from repositories where state <> 'gone' and last_run >= :since"
-        rows = [parse_repository(row) for row in self._rows(sql, since=active_since)]
+        rows = [parse_repository(row) for row in self.database.rows(sql, since=active_since)]
         return sorted((row for row in rows if row.repository.number), key=lambda row: row.repository)
 
-    def record_work(self, repository: RepositoryKey, name: str, *, private: bool) -> None:
+    def record_work(self, repository: RepositoryKey, name: str) -> None:
         """Store that a repository has work, with the payload's name for it if none is known."""
-        self._change(
-            "insert into repositories (key, name, private) values (:key, :name, :private) on conflict (key) do"
-            " update set name = case when repositories.name = '' then excluded.name else repositories.name end,"
-            " private = case when repositories.name = '' then excluded.private else repositories.private end",
+        self.database.change(
+            "insert into repositories (key, name) values (:key, :name) on conflict (key) do"
+            " update set name = excluded.name where repositories.name = ''",
             key=repository.text,
             name=name,
-            private=int(private),
         )
 
     def store_run_state(self, row: RepositoryRow) -> None:
         """Store the state after a run."""
-        self._change(
+        self.database.change(
             "update repositories set cursor = :cursor, pushes = :pushes, last_run = :last_run,"
             " backoff = :backoff, unread = :unread, threads = :threads, history = :history"
             " where key = :key",
@@ -227,13 +173,13 @@ class Installations(DatabasePart):
         )
 
     def purge(self, before: Instant) -> None:
-        with self._database.transaction() as transaction:
+        with self.database.transaction():
             for table in ("repositories", "installations"):
-                transaction.change(
+                self.database.change(
                     f"delete from {table} where state = 'gone' and changed < :before",  # noqa: S608 (our own names)
                     before=before,
                 )
-            transaction.change(
+            self.database.change(
                 "delete from organisation_shown"
                 " where not exists (select 1 from repositories where key = organisation_shown.repository)"
             )
@@ -243,7 +189,7 @@ def parse_repository(row: Row) -> RepositoryRow:
     return RepositoryRow(
         repository=RepositoryKey.of(row["key"]),
         name=row["name"],
-        private=bool(row["private"]),
+        is_gone=row["state"] == "gone",
         cursor=row["cursor"],
         pushes=tuple(json.loads(row["pushes"])),
         last_run=row["last_run"],
@@ -254,7 +200,7 @@ def parse_repository(row: Row) -> RepositoryRow:
         visibility=Visibility(row["visibility"]),
         shares=tuple(Share(pattern, number) for pattern, number in json.loads(row["shares"])),
         is_sharing=bool(row["sharing"]),
-        people=tuple(json.loads(row["unquoted"])),
+        people=tuple(json.loads(row["people"])),
     )
 
 
@@ -332,7 +278,9 @@ class Digests(DatabasePart):
 
     def get(self, repository: RepositoryKey) -> StoredDigest | None:
         """Return the digest of a repository; None if there is none."""
-        row = self._row("select made_at, told from digests where repository = :repository", repository=repository.text)
+        row = self.database.row(
+            "select made_at, told from digests where repository = :repository", repository=repository.text
+        )
         if row is None:
             return None
         content = json.loads(row["told"])
@@ -344,7 +292,7 @@ class Digests(DatabasePart):
 
     def repositories(self) -> frozenset[str]:
         """Return the keys of the repositories that have a digest."""
-        return frozenset(row["repository"] for row in self._rows("select repository from digests"))
+        return frozenset(row["repository"] for row in self.database.rows("select repository from digests"))
 
     def is_due(self, repository: RepositoryKey) -> bool:
         """Whether the last one is older than `DIGEST_INTERVAL`, or there is none."""
@@ -359,11 +307,11 @@ class Digests(DatabasePart):
             "insert into digests (repository, made_at, told) values (:repository, :now, :told)"
             " on conflict (repository) do update set made_at = excluded.made_at, told = excluded.told"
         )
-        self._change(sql, repository=repository.text, now=self.now(), told=to_json(content))
+        self.database.change(sql, repository=repository.text, now=self.now(), told=to_json(content))
 
     def purge(self, before: Instant) -> None:
         """Delete digests made before then: their repositories are gone or inactive."""
-        self._change("delete from digests where made_at < :before", before=before)
+        self.database.change("delete from digests where made_at < :before", before=before)
 
 
 def _numbers(section: DigestSection) -> Iterable[tuple[int, Kind]]:

@@ -9,8 +9,8 @@ from typing import Literal
 
 from bot.comment.clean_text import one_line
 from bot.server.model import Delivery, Instant, Priority
-from bot.server.storage.database import Database, Row, Transaction, Value
-from bot.server.storage.deliveries import DeliveryFilter, batches, parse_delivery, select_numbers
+from bot.server.storage.database import Database, Row, Value
+from bot.server.storage.deliveries import MAX_STATEMENT_VALUES, DeliveryFilter, parse_delivery, select_numbers
 from bot.server.storage.inbox import Inbox
 
 Action = Literal["replay", "drop"]
@@ -52,10 +52,10 @@ class AuditRecord:
         self.seq = self.asked = self.done = 0
         self._texts = {name: _truncate(text) for name, text in (("who", who), ("chosen", chosen), ("why", why))}
 
-    def add(self, transaction: Transaction, asked: int, done: int, now: Instant) -> None:
+    def add(self, database: Database, asked: int, done: int, now: Instant) -> None:
         """Count this part of the action, in the transaction that performs it."""
         if not self.seq:
-            row = transaction.row(
+            row = database.row(
                 "insert into audit (acted_at, who, action, asked, done, chosen, why)"
                 " values (:now, :who, :action, 0, 0, :chosen, :why) returning seq",
                 now=now,
@@ -64,7 +64,7 @@ class AuditRecord:
             )
             assert row is not None
             self.seq = row["seq"]
-        transaction.change(
+        database.change(
             "update audit set asked = asked + :asked, done = done + :done where seq = :seq",
             asked=asked,
             done=done,
@@ -90,9 +90,8 @@ def audit_entries(
     bounds = {name: value for name, value in values.items() if value}
     conditions = {"since": "acted_at >= :since", "until": "acted_at < :until", "before": "seq < :before"}
     where = " and ".join(conditions[name] for name in bounds) or "1 = 1"
-    with database.transaction() as transaction:
-        sql = f"select * from audit where {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
-        return [_entry(row) for row in transaction.rows(sql, limit=limit, **bounds)]
+    sql = f"select * from audit where {where} order by seq desc limit :limit"  # noqa: S608 (our own words)
+    return [_entry(row) for row in database.rows(sql, limit=limit, **bounds)]
 
 
 def _entry(row: Row) -> AuditEntry:
@@ -103,9 +102,6 @@ def _entry(row: Row) -> AuditEntry:
 def _truncate(text: str) -> str:
     return one_line(text)[:MAX_TEXT_CHARS]
 
-
-BATCH_SIZE = 1_000
-"""Deliveries changed in one transaction, so that new arrivals need not wait long."""
 
 MAX_NAMES = 5
 """How many repositories a group lists at most."""
@@ -174,11 +170,12 @@ class DeadGroup:
     deliveries: tuple[Delivery, ...] = ()
 
 
-def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = BATCH_SIZE) -> AuditRecord:
+def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = MAX_STATEMENT_VALUES) -> AuditRecord:
     """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
 
     Only dead ones can be replayed, with their attempts reset, and dead or waiting ones dropped; others stay as they
-    are. A transaction changes at most ``at_once``. Raises WorldError; what was done before the failure is recorded.
+    are. A transaction changes at most ``at_once``, so that new arrivals need not wait long. Raises WorldError; what was
+    done before the failure is recorded.
     """
     numbers = _numbers(inbox, operation.chosen)
     description = str(operation.chosen) if isinstance(operation.chosen, DeliveryFilter) else numbers_in_words(numbers)
@@ -195,18 +192,17 @@ def _change_batch(inbox: Inbox, operation: Operation, numbers: Sequence[int], re
     if not is_replay:
         values["why"] = one_line(operation.why)[:MAX_REASON_CHARS] or DEFAULT_DROP_REASON
     sql = _REPLAY_SQL if is_replay else _DROP_SQL
-    with inbox.database.transaction() as transaction:
-        changed = [row for batch in batches(numbers) for row in transaction.rows(sql, seqs=batch, **values)]
+    with inbox.database.transaction():
+        changed = inbox.database.rows(sql, seqs=list(numbers), **values)
         if is_replay:
-            inbox.enqueue(transaction, [(row["repository"], Priority(row["priority"])) for row in changed])
-        record.add(transaction, len(numbers), len(changed), now)
+            inbox.enqueue([(row["repository"], Priority(row["priority"])) for row in changed])
+        record.add(inbox.database, len(numbers), len(changed), now)
 
 
 def _numbers(inbox: Inbox, chosen: Sequence[int] | DeliveryFilter) -> Sequence[int]:
     if not isinstance(chosen, DeliveryFilter):
         return sorted(set(chosen))
-    with inbox.database.transaction() as transaction:
-        return select_numbers(transaction, chosen)
+    return select_numbers(inbox.database, chosen)
 
 
 def dead_groups(database: Database, most: int, newest: int, reason: str | None = None) -> list[DeadGroup]:
@@ -215,13 +211,13 @@ def dead_groups(database: Database, most: int, newest: int, reason: str | None =
     With a ``reason``, only that group.
     """
     where, values = DeliveryFilter(state="dead", reason=reason).where()
-    with database.transaction() as transaction:
-        groups = transaction.rows(_GROUPS_SQL.format(where=where), most=most, **values)
+    with database.transaction():
+        groups = database.rows(_GROUPS_SQL.format(where=where), most=most, **values)
         reasons = [row["reason"] for row in groups]
         if not reasons:
             return []
-        names = transaction.rows(_NAMES_SQL, reasons=reasons, named=MAX_NAMES)
-        deliveries = [parse_delivery(row) for row in transaction.rows(_NEWEST_SQL, reasons=reasons, newest=newest)]
+        names = database.rows(_NAMES_SQL, reasons=reasons, named=MAX_NAMES)
+        deliveries = [parse_delivery(row) for row in database.rows(_NEWEST_SQL, reasons=reasons, newest=newest)]
     return [
         DeadGroup(
             row["reason"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.server.model import (
@@ -25,7 +25,7 @@ from bot.server.model import (
     RunReport,
 )
 from bot.server.storage.database import DatabasePart, Row, to_json
-from bot.server.storage.queue import add_work
+from bot.server.storage.queue import WorkQueue
 
 INDEX_HEARTBEAT = "organisation"
 """The heartbeat that shows that there is an index, and where."""
@@ -74,12 +74,6 @@ def installation_of(key: str) -> int:
     return int(match[1]) if match else 0
 
 
-def people_digest(people: Collection[str]) -> str:
-    """A fingerprint of logins in any order and case, "" for none."""
-    names = " ".join(sorted(login.casefold() for login in people))
-    return hashlib.sha256(names.encode()).hexdigest()[:16] if names else ""
-
-
 @dataclass(frozen=True, slots=True)
 class IndexChange:
     """A row: ``threads`` of a repository must be read again; None for all, or if it may be gone."""
@@ -96,24 +90,19 @@ class OrganisationChanges(DatabasePart):
     def note_run(self, work: PendingWork, row: RepositoryRow, report: RunReport, last_run: Instant) -> None:
         """Note what a run changed in memory, in the transaction that ends it; ``row`` is the repository after it.
 
-        The whole memory is noted when its history was just read, when too many threads changed, when ``ignore.people``
-        changed, and when a run since ``last_run`` never ended: it may have pushed.
+        The whole memory is noted when its history was just read, when too many threads changed, when other people are
+        ignored, and when a run since ``last_run`` never ended: it may have pushed.
         """
         key = work.repository
         if not key.number or not self.is_on():
             return
-        stored = self._row("select indexed, people from repositories where key = :key", key=key.text)
+        stored = self.database.row("select indexed from repositories where key = :key", key=key.text)
         changed = report.changed
         is_whole = (
             len(changed) > MAX_ROW_THREADS
             or not (stored and stored["indexed"])
             or self._has_unfinished_run(work, last_run)
         )
-        if stored and report.people not in (None, stored["people"]):
-            is_whole = True
-            self.note_forgotten(key.installation)
-            sql = "update repositories set people = :people where key = :key"
-            self._change(sql, people=report.people, key=key.text)
         if is_whole and not (row.is_unread or row.history):
             self.request_reread([key])
             self._mark_indexed([key], is_indexed=True)
@@ -124,6 +113,12 @@ class OrganisationChanges(DatabasePart):
             self._insert([(key, sorted(changed))])
             self._queue([key.installation])
 
+    def note_ignored_people(self, repository: RepositoryKey) -> None:
+        """Note that a repository ignores other people than before: the end of its run notes its whole memory."""
+        if self.is_on():
+            self.note_forgotten(repository.installation)
+            self._mark_indexed([repository], is_indexed=False)
+
     def note_gone(self, repository: RepositoryKey) -> None:
         """Note that a repository is gone, in the transaction that marks it so."""
         if repository.number and self.is_on():
@@ -132,7 +127,7 @@ class OrganisationChanges(DatabasePart):
 
     def note_forgotten(self, installation: int) -> None:
         """Note that something leaves the index for good, so that its files are purged a while later."""
-        self._change(
+        self.database.change(
             "insert into heartbeats (name, said_at, note) values (:name, :due, :note)"
             " on conflict (name) do update set note = excluded.note, said_at = case"
             " when heartbeats.said_at < excluded.said_at then heartbeats.said_at else excluded.said_at end",
@@ -142,7 +137,7 @@ class OrganisationChanges(DatabasePart):
         )
 
     def is_on(self) -> bool:
-        return self._row("select 1 from heartbeats where name = :name", name=INDEX_HEARTBEAT) is not None
+        return self.database.row("select 1 from heartbeats where name = :name", name=INDEX_HEARTBEAT) is not None
 
     def take(self, installation: int) -> list[IndexChange]:
         """Take the oldest due rows of one repository; a row that failed before is taken alone.
@@ -151,20 +146,20 @@ class OrganisationChanges(DatabasePart):
         """
         now = self.now()
         due = "from organisation_changes where installation = :installation and next_at <= :now"
-        with self._database.transaction() as transaction:
-            first = transaction.row(f"select * {due} order by seq limit 1", installation=installation, now=now)
+        with self.database.transaction():
+            first = self.database.row(f"select * {due} order by seq limit 1", installation=installation, now=now)
             if first is None:
                 return []
             rows = [first]
             if not first["attempts"]:
-                rows = transaction.rows(
+                rows = self.database.rows(
                     f"select * {due} and repository = :repository and attempts = 0 order by seq limit :most",
                     installation=installation,
                     now=now,
                     repository=first["repository"],
                     most=MAX_ROWS,
                 )
-            transaction.change_each(
+            self.database.change_each(
                 "update organisation_changes set attempts = :attempts, next_at = :next_at where seq = :seq",
                 [
                     {"seq": row["seq"], "attempts": row["attempts"] + 1, "next_at": now + _retry_pause(row["attempts"])}
@@ -175,14 +170,16 @@ class OrganisationChanges(DatabasePart):
 
     def mark_done(self, changes: Sequence[IndexChange]) -> None:
         """Delete these rows: the index has what they name."""
-        self._change_each("delete from organisation_changes where seq = :seq", [{"seq": each.seq} for each in changes])
+        self.database.change_each(
+            "delete from organisation_changes where seq = :seq", [{"seq": each.seq} for each in changes]
+        )
 
     def divide(self, changes: Sequence[IndexChange], threads: Sequence[int]) -> None:
         """Replace rows of one repository with rows that list all its threads, each done in seconds."""
         parts = [threads[start : start + MAX_ROW_THREADS] for start in range(0, len(threads), MAX_ROW_THREADS)]
-        with self._atomic() as part:
-            part.mark_done(changes)
-            part._insert([(changes[0].repository, each) for each in parts])
+        with self.database.transaction():
+            self.mark_done(changes)
+            self._insert([(changes[0].repository, each) for each in parts])
 
     def claim_repair(self, installation: int) -> bool:
         """Return whether an installation's index may be replaced now; if so, nobody else may for a while."""
@@ -192,60 +189,60 @@ class OrganisationChanges(DatabasePart):
             " set said_at = excluded.said_at where heartbeats.said_at <= :now"
         )
         name = f"{REPAIR_PREFIX}{installation}"
-        return bool(self._change(sql, name=name, next=now + REPAIR_RETRY_DELAY, now=now))
+        return bool(self.database.change(sql, name=name, next=now + REPAIR_RETRY_DELAY, now=now))
 
     def note_repaired(self, installation: int) -> None:
         """Note all memories of an installation in place of earlier notes, as its index is new and empty."""
-        with self._atomic() as part:
-            part._change(
+        with self.database.transaction():
+            self.database.change(
                 "update heartbeats set said_at = :next where name = :name",
                 name=f"{REPAIR_PREFIX}{installation}",
                 next=self.now() + REPAIR_INTERVAL,
             )
-            part._change("delete from organisation_changes where installation = :number", number=installation)
-            part.request_reread(part.indexed_repositories(installation))
+            self.database.change("delete from organisation_changes where installation = :number", number=installation)
+            self.request_reread(self.indexed_repositories(installation))
 
     def is_purge_due(self, installation: int) -> bool:
         """Whether files that hold forgotten threads may be rewritten or removed."""
         sql = "select 1 from heartbeats where name = :name and said_at <= :now"
-        return self._row(sql, name=f"{PURGE_PREFIX}{installation}", now=self.now()) is not None
+        return self.database.row(sql, name=f"{PURGE_PREFIX}{installation}", now=self.now()) is not None
 
     def note_purged(self, installation: int, *, failed: bool = False) -> None:
         """Note a purge, or a failed one. It counts if the index has everything that was noted."""
         name = f"{PURGE_PREFIX}{installation}"
         any_change = "select 1 from organisation_changes where installation = :installation limit 1"
-        with self._database.transaction() as transaction:
+        with self.database.transaction():
             # An update locks the row: otherwise this would overwrite what a run notes meanwhile.
-            row = transaction.row("update heartbeats set note = note where name = :name returning note", name=name)
+            row = self.database.row("update heartbeats set note = note where name = :name returning note", name=name)
             note = json.loads(row["note"]) if row else {"left": 0}
-            counts = not failed and transaction.row(any_change, installation=installation) is None
+            counts = not failed and self.database.row(any_change, installation=installation) is None
             left = note["left"] - counts
             pause = PURGE_DELAY if counts else min(2 * note.get("pause", PURGE_DELAY), MAX_PURGE_DELAY)
             sql = "update heartbeats set said_at = :then, note = :note where name = :name"
             then, new_note = self.now() + pause, to_json({"left": left, "pause": pause})
-            transaction.change(sql, name=name, then=then, note=new_note)
+            self.database.change(sql, name=name, then=then, note=new_note)
             if left < 1:
-                transaction.change("delete from heartbeats where name = :name", name=name)
+                self.database.change("delete from heartbeats where name = :name", name=name)
 
     def installations(self) -> list[int]:
         """The installations that have memories in the index."""
-        rows = self._rows("select key from repositories where indexed = 1")
+        rows = self.database.rows("select key from repositories where indexed = 1")
         return sorted({RepositoryKey.of(row["key"]).installation for row in rows})
 
     def indexed_repositories(self, installation: int) -> list[RepositoryKey]:
         """The repositories of an installation whose memories are in the index, or noted for it."""
         sql = "select key from repositories where indexed = 1 and key like :some order by key"
-        return [RepositoryKey.of(row["key"]) for row in self._rows(sql, some=f"{installation}-%")]
+        return [RepositoryKey.of(row["key"]) for row in self.database.rows(sql, some=f"{installation}-%")]
 
     def request_reread(self, repositories: Sequence[RepositoryKey]) -> None:
         """Note that the whole memory of each of these must be read again, or that it may be gone."""
-        with self._atomic() as part:
-            part._insert([(key, None) for key in repositories])
-            part._queue({key.installation for key in repositories})
+        with self.database.transaction():
+            self._insert([(key, None) for key in repositories])
+            self._queue({key.installation for key in repositories})
 
     def is_gone(self, repository: RepositoryKey) -> bool:
         """Whether the repository is gone, or no longer known."""
-        row = self._row("select state from repositories where key = :key", key=repository.text)
+        row = self.database.row("select state from repositories where key = :key", key=repository.text)
         return row is None or row["state"] == "gone"
 
     def next_due(self, installation: int) -> Instant | None:
@@ -254,7 +251,7 @@ class OrganisationChanges(DatabasePart):
             "select min(due) as due from (select next_at as due from organisation_changes"
             " where installation = :installation union all select said_at from heartbeats where name = :purge) as dues"
         )
-        row = self._row(sql, installation=installation, purge=f"{PURGE_PREFIX}{installation}")
+        row = self.database.row(sql, installation=installation, purge=f"{PURGE_PREFIX}{installation}")
         return row["due"] if row else None
 
     def align(self, place: str, scope: RepositoryScope, version: str = "") -> int:
@@ -267,41 +264,41 @@ class OrganisationChanges(DatabasePart):
         from bot.organisation.documents import DOCUMENT_VERSION  # not at the top: it loads the analyser
 
         note = to_json({"place": hashlib.sha256(f"{version or DOCUMENT_VERSION} {place}".encode()).hexdigest()[:16]})
-        with self._atomic() as part:
-            heartbeat = part._row("select note from heartbeats where name = :name", name=INDEX_HEARTBEAT)
+        with self.database.transaction():
+            heartbeat = self.database.row("select note from heartbeats where name = :name", name=INDEX_HEARTBEAT)
             if is_new := heartbeat is None or heartbeat["note"] != note:
-                part._clear()
-                part._change(
+                self._clear()
+                self.database.change(
                     "insert into heartbeats (name, said_at, note) values (:name, :now, :note)",
                     name=INDEX_HEARTBEAT,
                     now=self.now(),
                     note=note,
                 )
             misplaced = {True: list[RepositoryKey](), False: list[RepositoryKey]()}
-            for row in part._rows("select * from repositories order by key"):
+            for row in self.database.rows("select * from repositories order by key"):
                 key, belongs = RepositoryKey.of(row["key"]), row["state"] != "gone" and scope.includes(row["name"])
                 is_read = not (row["unread"] or row["history"])
                 is_misplaced = belongs != bool(row["indexed"]) or (is_new and not belongs)
                 if key.number and is_misplaced and (is_read or not belongs):
                     misplaced[belongs].append(key)
             for belongs, keys in misplaced.items():
-                part._mark_indexed(keys, is_indexed=belongs)
-                part._insert([(key, None) for key in keys])
-            pending = part._rows("select distinct installation from organisation_changes")
-            part._queue({row["installation"] for row in pending})
+                self._mark_indexed(keys, is_indexed=belongs)
+                self._insert([(key, None) for key in keys])
+            pending = self.database.rows("select distinct installation from organisation_changes")
+            self._queue({row["installation"] for row in pending})
         return sum(map(len, misplaced.values()))
 
     def switch_off(self) -> None:
         """Forget all notes and make no more; next time, the index starts empty."""
-        with self._atomic() as part:
-            if part.is_on():
-                part._clear()
+        with self.database.transaction():
+            if self.is_on():
+                self._clear()
 
     def backlog(self) -> tuple[int, Instant] | None:
         """How many rows wait, and the time of the oldest (0: none); None while the index is switched off."""
         if not self.is_on():
             return None
-        row = self._row("select count(*) as many, min(changed_at) as oldest from organisation_changes")
+        row = self.database.row("select count(*) as many, min(changed_at) as oldest from organisation_changes")
         return (int(row["many"]), int(row["oldest"] or 0)) if row else (0, 0)
 
     def _has_unfinished_run(self, work: PendingWork, last_run: Instant) -> bool:
@@ -309,10 +306,10 @@ class OrganisationChanges(DatabasePart):
             "select 1 from runs where repository = :repository and began >= :since and ended = 0 and id <> :id limit 1"
         )
         since = max(last_run - MAX_PROCESS_SKEW, work.began_at - 30 * DAY)
-        return self._row(sql, repository=work.repository.text, since=since, id=work.id) is not None
+        return self.database.row(sql, repository=work.repository.text, since=since, id=work.id) is not None
 
     def _insert(self, changes: Iterable[tuple[RepositoryKey, Sequence[int] | None]]) -> None:
-        self._change_each(
+        self.database.change_each(
             "insert into organisation_changes (installation, repository, threads, changed_at)"
             " values (:installation, :repository, :threads, :changed_at)",
             [
@@ -328,19 +325,18 @@ class OrganisationChanges(DatabasePart):
 
     def _queue(self, installations: Iterable[int]) -> None:
         now = self.now()
-        with self._database.transaction() as transaction:
-            add_work(transaction, [(queue_key(each), Priority.CATCH_UP, now) for each in installations], now)
+        WorkQueue(self.database, self.now).add((queue_key(each), Priority.CATCH_UP, now) for each in installations)
 
     def _mark_indexed(self, repositories: Sequence[RepositoryKey], *, is_indexed: bool) -> None:
-        self._change_each(
+        self.database.change_each(
             "update repositories set indexed = :indexed where key = :key",
             [{"key": each.text, "indexed": int(is_indexed)} for each in repositories],
         )
 
     def _clear(self) -> None:
-        self._change("delete from organisation_changes")
-        self._change("update repositories set indexed = 0 where indexed = 1")
-        self._change("delete from heartbeats where name = :name", name=INDEX_HEARTBEAT)
+        self.database.change("delete from organisation_changes")
+        self.database.change("update repositories set indexed = 0 where indexed = 1")
+        self.database.change("delete from heartbeats where name = :name", name=INDEX_HEARTBEAT)
 
 
 def _parse_change(row: Row) -> IndexChange:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.server.model import Instant, Lease, Priority
-from bot.server.storage.database import Database, Row, Transaction, Value
+from bot.server.storage.database import Database, DatabasePart, Row, Value
 
 LEASE_DURATION = 30_000
 """Milliseconds until the work of a vanished worker is taken over. A running worker renews its leases in time."""
@@ -113,7 +113,7 @@ class ClaimRules:
 TAKE_ALL = ClaimRules()
 
 
-class WorkQueue:
+class WorkQueue(DatabasePart):
     """The table ``queue``. Every method raises WorldError when the database is not available.
 
     A key that nobody works on is ready, or will be when it is ``due``. A leased one is due when its lease runs out. At
@@ -123,29 +123,50 @@ class WorkQueue:
     """
 
     def __init__(self, database: Database, now: Callable[[], Instant], histories: int = MAX_HISTORIES) -> None:
-        self.database = database
-        self.now = now
+        super().__init__(database, now)
         self.histories = histories
         self._skip = " for update skip locked" if database.is_postgres else ""
         self._claims = 0
         self._claims_lock = threading.Lock()
 
+    def add(self, items: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()) -> None:
+        """Add work, each with key, priority and the time from which it may be done.
+
+        A key that waits gets the more urgent priority and the earlier time. One that is leased is left alone: its
+        worker looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole
+        history, whatever its priority.
+        """
+        now = self.now()
+        self.database.change_each(
+            _ADD,
+            [
+                {
+                    "key": key,
+                    "priority": int(priority),
+                    "due": max(due, 0),
+                    "ready": int(due <= now),
+                    "history": HISTORY_PENDING if priority == Priority.HISTORY or key in unread else 0,
+                    "installation": _installation(key),
+                }
+                for key, priority, due in sorted(items)  # in a fixed order, or two transactions might deadlock
+            ],
+        )
+
     def ensure(self, keys: Iterable[str]) -> None:
         """Add those of the server's own tasks that are missing, due now."""
         sql = "insert into queue (key, priority, since, due, ready) values (:key, :priority, :now, :now, 1)"
         now = self.now()
-        with self.database.transaction() as transaction:
+        with self.database.transaction():
             for key in keys:
-                if not transaction.row("select 1 from queue where key = :key", key=key):
-                    transaction.change(
+                if not self.database.row("select 1 from queue where key = :key", key=key):
+                    self.database.change(
                         f"{sql} on conflict (key) do nothing", key=key, priority=int(Priority.CATCH_UP), now=now
                     )
 
     def hasten(self, key: str, due: Instant) -> None:
         """Make a waiting key due at ``due``, if it would be later."""
         sql = "update queue set due = :due where key = :key and due > :due and lease = ''"
-        with self.database.transaction() as transaction:
-            transaction.change(sql, key=key, due=due)
+        self.database.change(sql, key=key, due=due)
 
     def claim(self, owner: str, rules: ClaimRules = TAKE_ALL) -> Lease | None:
         """Lease the most urgent key to this owner, the longest waiting first; None if none is due.
@@ -155,17 +176,17 @@ class WorkQueue:
         """
         now = self.now()
         takes: dict[str, Value] = {"now": now, "takes_over": int(rules.takes_over), "held": ["", *rules.held]}
-        with self.database.transaction() as transaction:
-            ready = self._find_ready(transaction, takes)
+        with self.database.transaction():
+            ready = self._find_ready(takes)
             if ready["due"]:
-                self._promote_due(transaction, takes)
-                ready = self._find_ready(transaction, takes)
+                self._promote_due(takes)
+                ready = self._find_ready(takes)
             history = NO_HISTORY
             if ready["leased"] < self.histories:
                 history = HISTORY_INTERRUPTED if ready["cut_off"] else HISTORY_PENDING if ready["history"] else history
             if not ready["short"] and history == NO_HISTORY:
                 return None
-            row = self._claim_first(transaction, owner, now + LEASE_DURATION, history, rules)
+            row = self._claim_first(owner, now + LEASE_DURATION, history, rules)
         if row is None:
             return None
         return Lease(
@@ -177,29 +198,27 @@ class WorkQueue:
             is_slow=bool(row["slow"]),
         )
 
-    def _promote_due(self, transaction: Transaction, takes: Mapping[str, Value]) -> None:
+    def _promote_due(self, takes: Mapping[str, Value]) -> None:
         """Make due keys ready, also those whose lease ran out."""
         select = _SELECT_DUE.format(may_take=_MAY_TAKE, skip=self._skip)
-        owners = {row["key"]: row["owner"] for row in transaction.rows(select, many=MAX_PROMOTED, **takes)}
-        for row in transaction.rows(_PROMOTE.format(may_take=_MAY_TAKE), keys=list(owners), **takes):
+        owners = {row["key"]: row["owner"] for row in self.database.rows(select, many=MAX_PROMOTED, **takes)}
+        for row in self.database.rows(_PROMOTE.format(may_take=_MAY_TAKE), keys=list(owners), **takes):
             if owner := owners[row["key"]]:
                 fields = {"repository": row["key"], "worker": owner}
                 log.warning("a lease ran out, as its worker did not renew it: it is taken over", extra=fields)
 
-    def _find_ready(self, transaction: Transaction, takes: Mapping[str, Value]) -> Row:
-        row = transaction.row(_WAITING.format(may_take=_MAY_TAKE), most=self.histories, **takes)
+    def _find_ready(self, takes: Mapping[str, Value]) -> Row:
+        row = self.database.row(_WAITING.format(may_take=_MAY_TAKE), most=self.histories, **takes)
         assert row is not None
         return row
 
-    def _claim_first(
-        self, transaction: Transaction, owner: str, until: Instant, history: int, rules: ClaimRules
-    ) -> Row | None:
+    def _claim_first(self, owner: str, until: Instant, history: int, rules: ClaimRules) -> Row | None:
         """Claim the first key, including those whose ``history`` is in this state."""
         if history != NO_HISTORY and self.database.is_postgres:  # two workers at once would count the same
-            transaction.rows("select pg_advisory_xact_lock(:number)", number=_HISTORY_LOCK)
+            self.database.rows("select pg_advisory_xact_lock(:number)", number=_HISTORY_LOCK)
         order = "since" if self._takes_oldest() else "priority, since"
         first = _SELECT_FIRST.format(order=order, skip=self._skip, may_claim=_MAY_CLAIM)
-        return transaction.row(
+        return self.database.row(
             _CLAIM.format(first=first),
             until=until,
             owner=owner,
@@ -218,10 +237,9 @@ class WorkQueue:
     def claim_key(self, owner: str, key: str) -> Lease | None:
         """Lease this key to this owner, whether it has work or not; None while another owner works on it."""
         now, priority, lease = self.now(), int(Priority.CATCH_UP), uuid.uuid4().hex
-        with self.database.transaction() as transaction:
-            row = transaction.row(
-                _CLAIM_KEY, key=key, priority=priority, owner=owner, lease=lease, until=now + LEASE_DURATION, now=now
-            )
+        row = self.database.row(
+            _CLAIM_KEY, key=key, priority=priority, owner=owner, lease=lease, until=now + LEASE_DURATION, now=now
+        )
         return Lease(key, lease, Priority(row["priority"]), row["since"]) if row else None
 
     def renew(self, owner: str, leases: Sequence[str]) -> frozenset[str]:
@@ -229,36 +247,32 @@ class WorkQueue:
         if not leases:
             return frozenset()
         sql = "update queue set due = :until where owner = :owner and owner <> '' and lease in :leases returning lease"
-        with self.database.transaction() as transaction:
-            renewed = transaction.rows(sql, until=self.now() + LEASE_DURATION, owner=owner, leases=list(leases))
+        renewed = self.database.rows(sql, until=self.now() + LEASE_DURATION, owner=owner, leases=list(leases))
         return frozenset(leases) - {row["lease"] for row in renewed}
 
     def mark_slow(self, lease: Lease) -> None:
         """Remember that this key's run takes long, even if its worker vanishes."""
-        with self.database.transaction() as transaction:
-            transaction.change(
-                "update queue set slow = 1 where key = :key and lease = :lease", key=lease.key, lease=lease.id
-            )
+        sql = "update queue set slow = 1 where key = :key and lease = :lease"
+        self.database.change(sql, key=lease.key, lease=lease.id)
 
-    def lock(self, transaction: Transaction, lease: Lease) -> bool:
-        """Whether the lease still holds. Until the transaction ends, it cannot be lost and no work can be added."""
+    def lock(self, lease: Lease) -> bool:
+        """Whether the lease still holds. Until the caller's transaction ends, it cannot be lost nor work be added."""
         sql = "update queue set lease = lease where key = :key and lease = :lease"
-        return bool(transaction.change(sql, key=lease.key, lease=lease.id))
+        return bool(self.database.change(sql, key=lease.key, lease=lease.id))
 
-    def lock_keys(self, transaction: Transaction, keys: Collection[str]) -> None:
+    def lock_keys(self, keys: Collection[str]) -> None:
         """Lock these keys where they are in the queue: none of their runs begins or ends before the transaction does.
 
         A run locks its key before its repository. A transaction that changes the repository before it adds work would
         deadlock with the run. So this comes first, with all the keys that get work.
         """
-        # In the order of `add_work`.
-        transaction.change_each(
+        # In the order of `add`.
+        self.database.change_each(
             "update queue set lease = lease where key = :key", [{"key": key} for key in sorted(keys)]
         )
 
     def finish(
         self,
-        transaction: Transaction,
         lease: Lease,
         due: Instant = 0,
         priority: Priority = Priority.CHANGE,
@@ -272,10 +286,10 @@ class WorkQueue:
         that the next one need not be.
         """
         if not due:
-            transaction.change("delete from queue where key = :key and lease = :lease", key=lease.key, lease=lease.id)
+            self.database.change("delete from queue where key = :key and lease = :lease", key=lease.key, lease=lease.id)
             return
         now = self.now()
-        transaction.change(
+        self.database.change(
             "update queue set priority = :priority, since = :since, due = :due, ready = :ready, history = :history,"
             " slow = case when :quick = 1 then 0 else slow end, owner = '', lease = ''"
             " where key = :key and lease = :lease",
@@ -291,33 +305,7 @@ class WorkQueue:
 
     def release(self, owner: str) -> int:
         """Make all keys of this owner ready again, as its process ended. Returns how many."""
-        with self.database.transaction() as transaction:
-            return transaction.change(_RELEASE, owner=owner)
-
-
-def add_work(
-    transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], now: Instant, unread: Collection[str] = ()
-) -> None:
-    """Add work, each with key, priority and the time from which it may be done, in the caller's transaction.
-
-    A key that waits gets the more urgent priority and the earlier time. One that is leased is left alone: its worker
-    looks, before it finishes, whether more has come. ``unread`` are the keys whose next run reads a whole history,
-    whatever its priority.
-    """
-    transaction.change_each(
-        _ADD,
-        [
-            {
-                "key": key,
-                "priority": int(priority),
-                "due": max(due, 0),
-                "ready": int(due <= now),
-                "history": HISTORY_PENDING if priority == Priority.HISTORY or key in unread else 0,
-                "installation": _installation(key),
-            }
-            for key, priority, due in sorted(items)  # in a fixed order, or two transactions might wait for each other
-        ],
-    )
+        return self.database.change(_RELEASE, owner=owner)
 
 
 def _installation(key: str) -> int:

@@ -14,16 +14,13 @@ from bot.github.events import Event
 from bot.server.model import (
     ALL_REPOSITORIES,
     DAY,
-    Arrival,
     Delivery,
     Instant,
     Note,
-    PendingWork,
     Priority,
     RepositoryKey,
     RepositoryRow,
     RepositoryScope,
-    Result,
 )
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.github_access import TokenCache
@@ -42,25 +39,14 @@ _STORE_BATCH = 500
 """Deliveries stored in one transaction."""
 
 
-def apply_installation_events(
-    work: PendingWork,
-    inbox: Inbox,
-    tokens: TokenCache,
-    forget: Callable[[RepositoryKey], None],
-    scope: RepositoryScope = ALL_REPOSITORIES,
-) -> list[Result]:
-    """Apply the events of an installation; ``forget`` removes the files of a repository.
-
-    Events may be late or sent again by somebody else, so GitHub is asked before anything is taken away. Raises
-    WorldError without the database, or if GitHub is needed and does not answer.
-    """
-    events = InstallationEvents(inbox, tokens, forget, work.began_at, scope)
-    return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
-
-
 @dataclass(frozen=True, slots=True)
 class InstallationEvents:
-    """Applies events of an installation, as of ``now``. Repositories outside the ``scope`` are never read."""
+    """Applies events of an installation, as of ``now``; ``forget`` removes the files of a repository.
+
+    Events may be late or sent again by somebody else, so GitHub is asked before anything is taken away. Repositories
+    outside the ``scope`` are never read. Every method raises WorldError without the database, or if GitHub is needed
+    and does not answer.
+    """
 
     inbox: Inbox
     tokens: TokenCache
@@ -94,13 +80,13 @@ class InstallationEvents:
             case "suspend":
                 if (current := self.tokens.installation(installation)) and not current.suspended:
                     return OUT_OF_DATE
-                self._register().store_installation(installation, account, "suspended")
+                self.register.store_installation(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
                 return _drop_outcome(SUSPENDED, sum(self._drop_waiting(repository) for repository in repositories))
             case "deleted":
                 if self.tokens.installation(installation):
                     return STILL_INSTALLED
-                self._register().store_installation(installation, account, "gone")
+                self.register.store_installation(installation, account, "gone")
                 self.tokens.forget(installation=installation)
                 return _drop_outcome(
                     UNINSTALLED, sum(self.remove(repository, UNINSTALLED) for repository in repositories)
@@ -130,7 +116,7 @@ class InstallationEvents:
                 dropped = self.remove_gone(former, MOVED)
                 return f"{_drop_outcome(MOVED, dropped)}; {self._catch_up(repositories, delivery)}"
             case "unarchived":
-                self._register().note_unarchived(repository)
+                self.register.note_unarchived(repository)
         return self._refresh_repository(repository)
 
     def _refresh_repository(self, repository: RepositoryKey) -> str:
@@ -138,25 +124,26 @@ class InstallationEvents:
         rows = {row.repository: row for row in self.inbox.installations.repositories()}
         if repository not in rows:
             return DETAILS_REQUESTED
-        name, private, visibility = rows[repository].name, True, Visibility.PRIVATE
+        name, visibility = rows[repository].name, Visibility.PRIVATE
         try:
             grant = self.tokens.grant(repository, self.now)
-            name, private, visibility = grant.name, grant.private, grant.visibility
+            name, visibility = grant.name, grant.visibility
         except Suspended:
             return SUSPENDED
         except NotInstalled:
             return _drop_outcome(REMOVED, self.remove(repository, REMOVED))
         except NotPermitted:  # its visibility is unknown: it counts as private
             pass
-        self._register().store_repository(repository, name, private=private, visibility=visibility)
+        self.register.store_repository(repository, name, visibility)
         return DETAILS_REQUESTED
 
-    def _register(self) -> OrganisationRegister:
+    @property
+    def register(self) -> OrganisationRegister:
         return OrganisationRegister(self.inbox)
 
     def activate(self, installation: int, account: str) -> None:
         """Activate an installation. The next resync lists its repositories, since events may not name all of them."""
-        self._register().store_installation(installation, account, "active")
+        self.register.store_installation(installation, account, "active")
         self.tokens.forget(installation=installation)
         self.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
 
@@ -181,7 +168,7 @@ class InstallationEvents:
     def remove(self, repository: RepositoryKey, why: str) -> int:
         """Remove a repository; returns the number of dropped deliveries."""
         self.tokens.forget(repository)
-        dropped = self._register().mark_gone(repository, why)
+        dropped = self.register.mark_gone(repository, why)
         self.forget(repository)
         return dropped
 
@@ -195,7 +182,7 @@ class InstallationEvents:
         existing = {row.repository: row for row in self.inbox.installations.repositories()}
         rows = [existing.get(repository, RepositoryRow(repository)) for repository in sorted(set(repositories))]
         arrivals = [
-            Arrival(
+            Delivery(
                 f"{app}:catch-up-{row.repository.text}-{name}",
                 row.repository,
                 Event("catch-up"),
@@ -238,7 +225,7 @@ def list_installations(api: App, app: int, events: InstallationEvents) -> int:
 
     An excluded one stays unknown, so that it is new once it is included. Raises ForgeError, WorldError.
     """
-    inbox, register, scope, today = events.inbox, OrganisationRegister(events.inbox), events.scope, events.now // DAY
+    inbox, register, scope, today = events.inbox, events.register, events.scope, events.now // DAY
     before = inbox.heartbeats.get(INSTALLATIONS_HEARTBEAT)
     listing: Note = {"day": today, "scope": scope.digest}
     if before[1] == listing:
@@ -257,7 +244,7 @@ def list_installations(api: App, app: int, events: InstallationEvents) -> int:
             repository = RepositoryKey(installation.id, each.id)
             if repository in known or scope.includes(each.name):
                 listed.add(repository)
-                register.store_repository(repository, each.name, private=each.private, visibility=each.visibility)
+                register.store_repository(repository, each.name, each.visibility)
     try:
         events.remove_gone(known - listed, UNINSTALLED)
     except ForgeError as error:

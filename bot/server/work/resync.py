@@ -16,7 +16,7 @@ from bot.server.model import (
     DAY,
     MINUTE,
     WORKER_PREFIX,
-    Arrival,
+    Delivery,
     Grant,
     Instant,
     Priority,
@@ -304,9 +304,9 @@ class DriftCheck:
         )
         return sum(self.inbox.put([arrival]))
 
-    def _make_arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
+    def _make_arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Delivery:
         key, priority = row.repository, Priority.CATCH_UP
-        return Arrival(f"{self.app}:{name}", key, event, row.name, row.private, received_at=now, priority=priority)
+        return Delivery(f"{self.app}:{name}", key, event, row.name, received_at=now, priority=priority)
 
 
 @dataclass(frozen=True, slots=True)

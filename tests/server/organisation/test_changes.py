@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from bot.domain.organisation import Visibility
 from bot.organisation.documents import DOCUMENT_VERSION
 from bot.server.model import (
     ALL_REPOSITORIES,
@@ -21,6 +22,7 @@ from bot.server.model import (
     RepositoryScope,
     RunReport,
 )
+from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.database import to_json
 from bot.server.storage.outbox import (
     FIRST_ROW_PAUSE,
@@ -30,7 +32,6 @@ from bot.server.storage.outbox import (
     PURGE_PREFIX,
     OrganisationChanges,
     installation_of,
-    people_digest,
     queue_key,
 )
 from tests.server.queues import REPOSITORY, Queue, arrival, begin_work, drop, keys
@@ -60,11 +61,10 @@ def do_run(
     repository: RepositoryKey = REPOSITORY,
     *,
     is_unread: bool | None = False,
-    people: str | None = None,
 ) -> None:
     """Do a run that changed these threads."""
     work = begin_run(queue, repository, number=next(NUMBERS))
-    queue.inbox.end(work, [], RunReport(changed=frozenset(changed), is_unread=is_unread, people=people))
+    queue.inbox.end(work, [], RunReport(changed=frozenset(changed), is_unread=is_unread))
     drop(queue.inbox, [each.seq for each in work.deliveries], "for the test")
 
 
@@ -75,8 +75,7 @@ def is_queued(queue: Queue) -> bool:
 
 def is_claimable(queue: Queue) -> bool:
     """Whether a worker would lease the key now."""
-    with queue.inbox.database.transaction() as reading:
-        row = reading.row("select due, lease from queue where key = :key", key=queue_key(7))
+    row = queue.inbox.database.row("select due, lease from queue where key = :key", key=queue_key(7))
     return bool(row and not row["lease"] and row["due"] <= queue.clock())
 
 
@@ -84,8 +83,7 @@ NUMBERS = iter(range(100, 10_000))
 
 
 def rows(queue: Queue) -> list[tuple[str, str]]:
-    with queue.inbox.database.transaction() as reading:
-        changes = reading.rows("select repository, threads from organisation_changes order by seq")
+    changes = queue.inbox.database.rows("select repository, threads from organisation_changes order by seq")
     return [(row["repository"], row["threads"]) for row in changes]
 
 
@@ -134,16 +132,17 @@ def test_very_many_changes_are_recorded_as_the_whole_memory(queue: Queue) -> Non
 
 def test_the_whole_memory_is_recorded_once_when_the_list_of_ignored_people_changes(queue: Queue) -> None:
     switch_on_and_index(queue)
-    both = [people_digest(["octocat", "MonaLisa"]), people_digest(["monalisa", "Octocat"])]
-    for people, expected in [("", 0), (None, 0), (both[0], 1), (None, 1), (both[1], 1), ("", 2)]:
-        do_run(queue, [], people=people)
+    register, both = OrganisationRegister(queue.inbox), [("octocat", "MonaLisa"), ("monalisa", "Octocat")]
+    for people, expected in [((), 0), (None, 0), (both[0], 1), (None, 1), (both[1], 1), ((), 2)]:
+        register.store_settings(REPOSITORY, None if people is None else (), people or ())
+        do_run(queue, [])
         assert rows(queue) == expected * [("7-70", "")]
 
 
 def test_a_repository_deleted_while_the_index_was_off_is_recorded_when_it_is_on_again(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
     changes.switch_off()
-    queue.inbox.installations.mark_gone(REPOSITORY, "deleted")
+    OrganisationRegister(queue.inbox).mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == []
     assert changes.align(LOCATION, ALL_REPOSITORIES) == 1
     assert rows(queue) == [("7-70", "")]
@@ -185,12 +184,12 @@ def test_a_run_that_lost_its_lease_records_no_change(queue: Queue) -> None:
 
 def test_a_deleted_repository_is_recorded_and_so_is_its_return(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
-    queue.inbox.installations.mark_gone(REPOSITORY, "deleted")
+    OrganisationRegister(queue.inbox).mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == [("7-70", "")]
     assert is_queued(queue)
     assert changes.is_gone(REPOSITORY)
     changes.mark_done(changes.take(7))
-    queue.inbox.installations.store_repository(REPOSITORY, "octo-org/hello-world", private=False)
+    OrganisationRegister(queue.inbox).store_repository(REPOSITORY, "octo-org/hello-world", Visibility.PUBLIC)
     do_run(queue, [])
     assert rows(queue) == [("7-70", "")]  # it is back
 
@@ -250,8 +249,8 @@ def test_a_change_recorded_during_a_purge_still_needs_a_purge(queue: Queue) -> N
         ending.change(sql, note=to_json({"left": 1}), name=f"{PURGE_PREFIX}7")
     purging = threading.Thread(target=changes.note_purged, args=(7,))
     with queue.inbox.database.transaction() as ending:
-        noting = OrganisationChanges(ending, queue.clock)
-        noting.note_run(work, RepositoryRow(REPOSITORY, is_unread=False), RunReport(people="other"), 0)
+        changes.note_ignored_people(REPOSITORY)
+        changes.note_run(work, RepositoryRow(REPOSITORY, is_unread=False), RunReport(), 0)
         purging.start()
         purging.join(0.5)
     purging.join(30)
@@ -266,8 +265,8 @@ def test_a_change_recorded_during_a_purge_still_needs_a_purge(queue: Queue) -> N
 def test_switching_the_index_on_or_changing_the_scope_records_the_repositories_concerned(queue: Queue) -> None:
     do_run(queue, [1])
     do_run(queue, [1], OTHER)
-    queue.inbox.installations.store_repository(OTHER, "octo-org/other", private=True)
-    queue.inbox.installations.store_repository(RepositoryKey(8, 80), "octocat/unread", private=True)
+    OrganisationRegister(queue.inbox).store_repository(OTHER, "octo-org/other", Visibility.PRIVATE)
+    OrganisationRegister(queue.inbox).store_repository(RepositoryKey(8, 80), "octocat/unread", Visibility.PRIVATE)
     changes = changes_of(queue)
     without = RepositoryScope(exclude=("*/other",))
     assert changes.align(LOCATION, without) == 2  # the other one may be in an earlier index
@@ -285,8 +284,7 @@ def test_switching_the_index_on_or_changing_the_scope_records_the_repositories_c
 def test_a_change_whose_key_is_missing_from_the_queue_gets_it_back(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
     do_run(queue, [4])
-    with queue.inbox.database.transaction() as losing:
-        losing.change("delete from queue where key = :key", key=queue_key(7))
+    queue.inbox.database.change("delete from queue where key = :key", key=queue_key(7))
     changes.align(LOCATION, ALL_REPOSITORIES)
     assert is_queued(queue)
 
@@ -329,7 +327,7 @@ def test_the_changes_of_another_installation_are_left_alone(queue: Queue) -> Non
 
 def test_a_whole_memory_is_divided_into_parts(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
-    queue.inbox.installations.mark_gone(REPOSITORY, "deleted")
+    OrganisationRegister(queue.inbox).mark_gone(REPOSITORY, "deleted")
     taken = changes.take(7)
     changes.divide(taken, list(range(1, 2 * MAX_ROW_THREADS + 2)))
     parts = changes.take(7)

@@ -14,7 +14,7 @@ from bot.github.events import ORGANISATION_EVENT, Event
 from bot.server.log import Bug
 from bot.server.model import HOUR, Delivery, Priority, RepositoryKey, RunReport
 from bot.server.organisation.register import OrganisationRegister
-from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, apply_installation_events
+from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT
 from bot.server.work.policy import judge
 from tests.server.app_environment import HELLO, OTHER, AppEnvironment, receive_sent, run_resync
 
@@ -25,13 +25,13 @@ def register_two(env: AppEnvironment) -> tuple[RepositoryKey, RepositoryKey]:
     first, second = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
     register = OrganisationRegister(env.inbox)
     for repository, name in ((first, HELLO), (second, OTHER)):
-        register.store_repository(repository, name, private=False, visibility=Visibility.PUBLIC)
+        register.store_repository(repository, name, Visibility.PUBLIC)
     register.add_shown(second, 5, [OrganisationKey(first.number, 1)])
     return first, second
 
 
 def visibility(env: AppEnvironment, repository: RepositoryKey) -> str:
-    return env.register.repository(repository).visibility.value
+    return env.installations.repository(repository).visibility.value
 
 
 def process_delivery(env: AppEnvironment, position: int = -1) -> None:
@@ -39,7 +39,7 @@ def process_delivery(env: AppEnvironment, position: int = -1) -> None:
     arrival = receive_sent(env, env.github.hooks.deliveries[position])
     env.inbox.put([replace(arrival, id=f"{arrival.id}-{next(env.guids)}")])
     work = env.begin(arrival.repository)
-    results = apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append)
+    results = env.apply(work)
     env.inbox.end(work, results, RunReport())
 
 
@@ -60,9 +60,7 @@ def test_comments_are_checked_when_their_repository_is_unarchived(env: AppEnviro
     for action, waiting in (("archived", []), ("unarchived", [ORGANISATION_EVENT])):
         env.arrive(installation, "repository", action, repository=str(second.number))
         work = env.begin(installation)
-        env.inbox.end(
-            work, apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append), RunReport()
-        )
+        env.inbox.end(work, env.apply(work), RunReport())
         assert env.waiting(second) == waiting
 
 
@@ -82,7 +80,7 @@ def test_an_event_does_not_register_an_unknown_repository(env: AppEnvironment) -
     number = env.github.tenants.install("octocat", ["octocat/third"])
     env.github.tenants.set_visibility(third, "private")
     process_delivery(env)
-    assert RepositoryKey(number, third.repo.id) not in [row.repository for row in env.register.repositories()]
+    assert RepositoryKey(number, third.repo.id) not in [row.repository for row in env.installations.repositories()]
 
 
 def test_events_that_reduce_visibility_are_urgent(env: AppEnvironment) -> None:
@@ -131,7 +129,7 @@ def test_a_grant_has_the_visibility_of_its_repository(env: AppEnvironment) -> No
 )
 def test_a_delivery_that_withdraws_content_is_never_given_up(error: PrecedentError, event: str, state: str) -> None:
     delivery = Delivery(
-        1, "9:a", RepositoryKey(7, 1), Event(event, number=5), "octocat/hello-world", False, "working", 0, attempts=99
+        "9:a", RepositoryKey(7, 1), Event(event, number=5), "octocat/hello-world", state="working", attempts=99
     )
     result = judge(error, delivery, 1_000, 8)
     assert result.state == state

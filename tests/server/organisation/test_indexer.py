@@ -182,7 +182,7 @@ def test_a_deleted_or_excluded_repository_is_erased_from_the_index(
     assert index.align() == 1
     index.work()
     assert titles(index, sdk) == [QUESTION]
-    harness.env.inbox.installations.mark_gone(harness.repository(sdk), "deleted")
+    OrganisationRegister(harness.env.inbox).mark_gone(harness.repository(sdk), "deleted")
     index.work()
     assert titles(index, sdk) == []
 
@@ -238,8 +238,7 @@ def test_indexing_is_repeated_after_a_process_dies_between_two_steps(
     try:
         index.work()
     except ProcessDeath:
-        with harness.env.inbox.database.transaction() as dying:
-            dying.change("update queue set due = 0, ready = 1, lease = '', owner = ''")
+        harness.env.inbox.database.change("update queue set due = 0, ready = 1, lease = '', owner = ''")
     harness.pass_time(FIRST_ROW_PAUSE / 1000)
     index.work()
     assert titles(index, sdk) == [QUESTION]
@@ -335,7 +334,7 @@ def test_forgotten_text_is_purged_from_the_files_within_an_hour(
         harness.git.commit("octo-org/sdk", ".github/precedent.yml", "ignore:\n  people: [octo-org]\n")
         harness.ask(sdk)
     else:
-        harness.env.inbox.installations.mark_gone(harness.repository(sdk), "deleted")
+        OrganisationRegister(harness.env.inbox).mark_gone(harness.repository(sdk), "deleted")
     harness.settle()
     index.work()
     assert titles(index, sdk) == [] if way == "gone" else titles(index, sdk)
@@ -421,8 +420,7 @@ def test_a_rebuild_that_loses_its_lease_changes_nothing(
 
 def lose_lease(harness: ServerHarness) -> None:
     """Have another process take all leases, and wait until this one has noticed."""
-    with harness.env.inbox.database.transaction() as losing:
-        losing.change("update queue set owner = 'another', lease = 'another'")
+    harness.env.inbox.database.change("update queue set owner = 'another', lease = 'another'")
     harness.stop.wait(0.5)
 
 

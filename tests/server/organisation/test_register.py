@@ -15,9 +15,7 @@ from bot.server.model import ALL_REPOSITORIES, Priority, RepositoryKey
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.installations import Installations
 from bot.server.storage.outbox import OrganisationChanges, queue_key
-from bot.server.storage.queue import add_work
 from tests.server.queues import Queue, arrival, drop, take_lease
 
 APP, SDK, PLUGIN, OTHER, FOREIGN = (RepositoryKey.of(key) for key in ("7-1", "7-2", "7-3", "7-4", "8-1"))
@@ -30,7 +28,7 @@ def register(queue: Queue) -> OrganisationRegister:
     """Three repositories of one installation; a comment in the app shows an issue of the SDK."""
     new_register = OrganisationRegister(queue.inbox)
     for repository in (APP, SDK, PLUGIN, FOREIGN):
-        new_register.store_repository(repository, f"octo-org/r{repository.number}", private=False, visibility=PUBLIC)
+        new_register.store_repository(repository, f"octo-org/r{repository.number}", PUBLIC)
     new_register.add_shown(APP, 5, [OF_SDK])
     new_register.add_shown(FOREIGN, 6, [OF_SDK])
     return new_register
@@ -40,8 +38,7 @@ def take_checks(inbox: Inbox) -> list[tuple[RepositoryKey, int | None, Priority]
     """Return and drop the deliveries that have comments checked again."""
     deliveries = inbox.deliveries(DeliveryFilter(state="waiting"), limit=100)
     drop(inbox, [each.seq for each in deliveries], "seen")
-    with inbox.database.transaction() as reading:
-        rows = reading.rows("select seq, priority from deliveries")
+    rows = inbox.database.rows("select seq, priority from deliveries")
     priorities = {row["seq"]: Priority(row["priority"]) for row in rows}
     assert {each.event.name for each in deliveries} <= {ORGANISATION_EVENT}
     return sorted((each.repository, each.event.number, priorities[each.seq]) for each in deliveries)
@@ -53,19 +50,19 @@ SHOWN = [(APP, 5, Priority.URGENT)]
 def test_a_change_of_visibility_is_stored_with_the_comments_it_concerns(
     register: OrganisationRegister, queue: Queue
 ) -> None:
-    register.store_repository(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
+    register.store_repository(SDK, "octo-org/r2", PRIVATE)
     assert take_checks(queue.inbox) == SHOWN
-    register.store_repository(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
+    register.store_repository(SDK, "octo-org/r2", PRIVATE)
     assert take_checks(queue.inbox) == [], "nothing new"
-    register.store_repository(SDK, "octo-org/renamed", private=True, visibility=PRIVATE)
+    register.store_repository(SDK, "octo-org/renamed", PRIVATE)
     assert take_checks(queue.inbox) == SHOWN, "repositories agree by their names"
-    register.store_repository(SDK, "octo-org/r2", private=False, visibility=None)
+    register.store_repository(SDK, "octo-org/r2", None)
     assert take_checks(queue.inbox) == [], "an answer from before says nothing about a known repository"
-    register.store_repository(APP, "octo-org/r1", private=True, visibility=INTERNAL)
+    register.store_repository(APP, "octo-org/r1", INTERNAL)
     assert take_checks(queue.inbox) == SHOWN
-    register.store_repository(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
+    register.store_repository(PLUGIN, "octo-org/r3", PRIVATE)
     assert take_checks(queue.inbox) == [], "nobody shows it"
-    register.store_repository(APP, "octo-org/app", private=True, visibility=INTERNAL)
+    register.store_repository(APP, "octo-org/app", INTERNAL)
     assert take_checks(queue.inbox) == SHOWN
     stored = {each.id: (each.name, each.visibility) for each in register.repositories(7)}
     assert stored == {1: ("octo-org/app", INTERNAL), 2: ("octo-org/renamed", PRIVATE), 3: ("octo-org/r3", PRIVATE)}
@@ -80,9 +77,9 @@ def test_comments_are_checked_when_a_repository_they_show_or_belong_to_goes_or_r
     assert take_checks(queue.inbox) == []
     assert [each.id for each in register.repositories(7)] == [1, 3]
     register.mark_gone(APP, "the repository was deleted")
-    register.store_repository(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
+    register.store_repository(PLUGIN, "octo-org/r3", PRIVATE)
     assert take_checks(queue.inbox) == [], "nobody can write there"
-    register.store_repository(APP, "octo-org/r1", private=False, visibility=None)
+    register.store_repository(APP, "octo-org/r1", None)
     assert take_checks(queue.inbox) == SHOWN, "while it was away it heard nothing"
 
 
@@ -99,16 +96,11 @@ def test_changed_sharing_settings_concern_comments_on_both_sides(register: Organ
 def test_every_rename_concerns_comments_on_both_sides(register: OrganisationRegister, queue: Queue) -> None:
     for repository in (APP, SDK):
         for visibility in Visibility:
-            private = visibility is not PUBLIC
-            register.store_repository(
-                repository, f"octo-org/r{repository.number}", private=private, visibility=visibility
-            )
+            register.store_repository(repository, f"octo-org/r{repository.number}", visibility)
             take_checks(queue.inbox)
-            register.store_repository(repository, f"octo-org/{visibility}", private=private, visibility=visibility)
+            register.store_repository(repository, f"octo-org/{visibility}", visibility)
             assert take_checks(queue.inbox) == SHOWN
-            register.store_repository(
-                repository, f"octo-org/r{repository.number}", private=private, visibility=visibility
-            )
+            register.store_repository(repository, f"octo-org/r{repository.number}", visibility)
             take_checks(queue.inbox)
 
 
@@ -120,9 +112,9 @@ def shares_of(register: OrganisationRegister, repository: RepositoryKey) -> list
 def test_whoever_takes_a_name_takes_over_no_agreement(register: OrganisationRegister) -> None:
     register.store_settings(APP, ["octo-org/R2", "octo-org/new", "octo-org/*"])
     assert shares_of(register, APP) == [("octo-org/R2", SDK.number), ("octo-org/new", 0), ("octo-org/*", 0)]
-    register.store_repository(SDK, "octo-org/elsewhere", private=False, visibility=PUBLIC)
-    register.store_repository(PLUGIN, "octo-org/r2", private=False, visibility=PUBLIC)
-    register.store_repository(OTHER, "octo-org/new", private=False, visibility=PUBLIC)
+    register.store_repository(SDK, "octo-org/elsewhere", PUBLIC)
+    register.store_repository(PLUGIN, "octo-org/r2", PUBLIC)
+    register.store_repository(OTHER, "octo-org/new", PUBLIC)
     bound = [("octo-org/R2", SDK.number), ("octo-org/new", OTHER.number), ("octo-org/*", 0)]
     assert shares_of(register, APP) == bound
     register.store_settings(APP, ["octo-org/R2", "octo-org/new", "octo-org/*", "octo-org/r9"])
@@ -137,12 +129,12 @@ def test_whoever_takes_a_name_takes_over_no_agreement(register: OrganisationRegi
 
 
 def test_a_name_known_of_two_repositories_means_neither(register: OrganisationRegister) -> None:
-    register.store_repository(PLUGIN, "octo-org/r2", private=False, visibility=PUBLIC)
+    register.store_repository(PLUGIN, "octo-org/r2", PUBLIC)
     register.store_settings(APP, ["octo-org/r2"])
     assert shares_of(register, APP) == [("octo-org/r2", 0)]
-    register.store_repository(FOREIGN, "octo-org/r2", private=False, visibility=PUBLIC)
-    register.store_repository(SDK, "octo-org/sdk", private=False, visibility=PUBLIC)
-    register.store_repository(PLUGIN, "octo-org/r2", private=False, visibility=PUBLIC)
+    register.store_repository(FOREIGN, "octo-org/r2", PUBLIC)
+    register.store_repository(SDK, "octo-org/sdk", PUBLIC)
+    register.store_repository(PLUGIN, "octo-org/r2", PUBLIC)
     assert shares_of(register, APP) == [("octo-org/r2", 0)], "another one had it"
     register.store_settings(APP, [])
     register.store_settings(APP, ["octo-org/r2"])
@@ -150,13 +142,13 @@ def test_a_name_known_of_two_repositories_means_neither(register: OrganisationRe
 
 
 def test_a_name_that_was_free_when_it_was_written_means_nobody_who_takes_it(register: OrganisationRegister) -> None:
-    register.store_repository(SDK, "octo-org/elsewhere", private=False, visibility=PUBLIC)
-    register.store_repository(SDK, "octo-org/R_2", private=False, visibility=PUBLIC)
-    register.store_repository(SDK, "octo-org/third", private=False, visibility=PUBLIC)
+    register.store_repository(SDK, "octo-org/elsewhere", PUBLIC)
+    register.store_repository(SDK, "octo-org/R_2", PUBLIC)
+    register.store_repository(SDK, "octo-org/third", PUBLIC)
     register.store_settings(APP, ["octo-org/elsewhere", "octo-org/R_2", "octo-org/fresh"])
-    register.store_repository(PLUGIN, "octo-org/Elsewhere", private=False, visibility=PUBLIC)
-    register.store_repository(OTHER, "octo-org/r_2", private=False, visibility=PUBLIC)
-    register.store_repository(OTHER, "octo-org/fresh", private=False, visibility=PUBLIC)
+    register.store_repository(PLUGIN, "octo-org/Elsewhere", PUBLIC)
+    register.store_repository(OTHER, "octo-org/r_2", PUBLIC)
+    register.store_repository(OTHER, "octo-org/fresh", PUBLIC)
     assert [number for _, number in shares_of(register, APP)] == [0, 0, OTHER.number]
 
 
@@ -219,7 +211,7 @@ def test_comments_of_several_batches_are_queued_at_once(register: OrganisationRe
 
 CHANGES: list[Callable[[OrganisationRegister], object]] = [
     lambda register: register.mark_gone(APP, "uninstalled"),
-    lambda register: register.store_repository(APP, "octo-org/app", private=True, visibility=PRIVATE),
+    lambda register: register.store_repository(APP, "octo-org/app", PRIVATE),
     lambda register: register.store_settings(APP, ["octo-org/*"]),
 ]
 
@@ -240,18 +232,18 @@ def test_a_change_of_a_repository_does_not_deadlock_with_the_beginning_of_its_ru
 
     other = threading.Thread(target=apply_change)
     with queue.inbox.database.transaction() as beginning:
-        assert queue.inbox.queue.lock(beginning, lease)
+        assert queue.inbox.queue.lock(lease)
         beginning.change("update deliveries set state = 'working' where repository = :key", key=APP.text)
         other.start()
         other.join(0.5)  # it waits for one of our rows
-        Installations(beginning, queue.inbox.now).record_work(APP, "octo-org/r1", private=False)
+        queue.inbox.installations.record_work(APP, "octo-org/r1")
     other.join(30)
     assert (other.is_alive(), faults) == (False, [])
 
 
 WRITES: list[Callable[[OrganisationRegister], object]] = [
     lambda register: register.mark_gone(SDK, "uninstalled"),
-    lambda register: register.store_repository(SDK, "octo-org/sdk", private=True, visibility=PRIVATE),
+    lambda register: register.store_repository(SDK, "octo-org/sdk", PRIVATE),
     lambda register: register.store_settings(SDK, ["octo-org/*"]),
     lambda register: register.note_excluded([OTHER, SDK]),
     lambda register: register.note_changed(SDK, [56, 57]),
@@ -282,11 +274,11 @@ def test_a_change_does_not_deadlock_with_adding_work_for_several_keys(
             faults.append(error)
 
     other = threading.Thread(target=apply_write)
-    with queue.inbox.database.transaction() as adding:
-        add_work(adding, [(APP.text, Priority.CHANGE, 1)], queue.clock())
+    with queue.inbox.database.transaction():
+        queue.inbox.queue.add([(APP.text, Priority.CHANGE, 1)])
         other.start()
         other.join(0.5)  # it waits for that key
-        add_work(adding, [(second, Priority.CHANGE, 1)], queue.clock())
+        queue.inbox.queue.add([(second, Priority.CHANGE, 1)])
     other.join(30)
     assert (other.is_alive(), faults) == (False, [])
     waiting = {(each.repository, each.event.name) for each in queue.inbox.deliveries(DeliveryFilter(state="waiting"))}

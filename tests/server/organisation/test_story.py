@@ -92,8 +92,7 @@ class Organisation:
         return "\n".join(self.harness.comments(project or self.app, number))
 
     def shown(self) -> list[tuple[str, int]]:
-        with self.harness.env.inbox.database.transaction() as reading:
-            rows = reading.rows("select * from organisation_shown")
+        rows = self.harness.env.inbox.database.rows("select * from organisation_shown")
         return [(row["thread"], row["other_repository"]) for row in rows]
 
 

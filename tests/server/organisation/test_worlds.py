@@ -26,7 +26,7 @@ from bot.github.app import InstallationInfo, InstallationToken, ListedRepository
 from bot.github.errors import ForgeError, Gone, NotInstalled, Suspended, Unreachable
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.github.foreign_thread import ForeignRepository
-from bot.server.model import Arrival, Delivery, Grant, RepositoryKey
+from bot.server.model import Delivery, Grant, RepositoryKey
 from bot.server.organisation.register import OrganisationRegister
 from bot.server.organisation.search import CheckedSearch
 from bot.server.storage.deliveries import DeliveryFilter
@@ -126,8 +126,7 @@ class Forge:
             self.refused.add(number)
             raise NotInstalled("gone")
         repo = self.repositories[number]
-        private = repo.visibility is not Visibility.PUBLIC
-        return InstallationToken("token", self.now + 3_600_000, repo.name, private, repo.visibility)
+        return InstallationToken("token", self.now + 3_600_000, repo.name, repo.visibility)
 
     def installation(self, number: int) -> InstallationInfo:
         if self.is_down:
@@ -141,7 +140,7 @@ class Forge:
 
     def repositories_of(self, _: int) -> list[ListedRepository]:
         return [
-            ListedRepository(each.number, each.name, each.visibility is not Visibility.PUBLIC, each.visibility)
+            ListedRepository(each.number, each.name, each.visibility)
             for each in self.repositories.values()
             if self.sees(each.number)
         ]
@@ -172,8 +171,8 @@ class World:
     threads_read: dict[int, dict[int, str]] = field(default_factory=dict)
     forgotten: set[OrganisationKey] = field(default_factory=set)
     indexed: set[OrganisationKey] = field(default_factory=set)
-    events: list[Arrival] = field(default_factory=list)
-    sent: list[Arrival] = field(default_factory=list)
+    events: list[Delivery] = field(default_factory=list)
+    sent: list[Delivery] = field(default_factory=list)
     has_lost: bool = False
     crashes: bool = False
     interruption: Callable[[], None] | None = None
@@ -264,8 +263,7 @@ class World:
 
     def note_names(self) -> None:
         """Note under which names the server knows the repositories now."""
-        with self.inbox.database.transaction() as reading:
-            rows = reading.rows("select key, name from repositories where name <> ''")
+        rows = self.inbox.database.rows("select key, name from repositories where name <> ''")
         new: dict[str, set[int]] = {}
         for row in rows:
             new.setdefault(row["name"].lower(), set()).add(RepositoryKey.of(row["key"]).number)
@@ -300,17 +298,17 @@ class World:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def send_event(self, number: int, event: Event) -> None:
-        self.events.append(Arrival("", RepositoryKey(INSTALLATION, number), event))
+        self.events.append(Delivery("", RepositoryKey(INSTALLATION, number), event))
 
     def send_app_event(self, name: str, action: str, **extra: int) -> None:
         fields = tuple((key, str(value)) for key, value in extra.items())
-        self.events.append(Arrival("", RepositoryKey(INSTALLATION, 0), Event(name, action), extra=fields))
+        self.events.append(Delivery("", RepositoryKey(INSTALLATION, 0), Event(name, action), extra=fields))
 
-    def deliver(self, arrival: Arrival, *, again: bool = False) -> None:
+    def deliver(self, arrival: Delivery, *, again: bool = False) -> None:
         """The event arrives; a repeated one gets a new id, as GitHub reuses an id only for a redelivery."""
         if not again:
             self.sent.append(arrival)
-        received = Arrival(f"{APP}:{next(self.delivery_ids)}", arrival.repository, arrival.event, extra=arrival.extra)
+        received = Delivery(f"{APP}:{next(self.delivery_ids)}", arrival.repository, arrival.event, extra=arrival.extra)
         self.inbox.put([received])
 
     # -- our server ------------------------------------------------------------------------------------------------
@@ -326,8 +324,7 @@ class World:
                 error = self.apply(delivery)
             if isinstance(error, WorldError) and judge(error, delivery, self.forge.now, MAX_TRIES).state == "waiting":
                 return
-            with self.inbox.database.transaction() as transaction:
-                transaction.change("update deliveries set state = 'done' where seq = :seq", seq=delivery.seq)
+            self.inbox.database.change("update deliveries set state = 'done' where seq = :seq", seq=delivery.seq)
 
     def apply(self, delivery: Delivery) -> WorldError | None:
         events = InstallationEvents(self.inbox, self.tokens, lambda _: None, self.forge.now)
@@ -353,7 +350,7 @@ class World:
         except ForgeError as error:
             return error
         visibility = grant.visibility if grant.asked_at >= started else None
-        self.register.store_repository(key, grant.name, private=grant.private, visibility=visibility)
+        self.register.store_repository(key, grant.name, visibility)
         repo = self.forge.repositories[number]
         self.settings_read[number] = () if repo.is_broken else repo.shares
         self.note_names()
@@ -447,8 +444,7 @@ class World:
             for each in self.inbox.deliveries(DeliveryFilter(state="waiting"), limit=1_000)
         }
         for number in gone:
-            with self.inbox.database.transaction() as reading:
-                shown = {(row["repository"], int(row["thread"])) for row in reading.rows(sql, number=number)}
+            shown = {(row["repository"], int(row["thread"])) for row in self.inbox.database.rows(sql, number=number)}
             assert shown <= waiting, f"r{number} is gone, and {shown - waiting} are not checked"
 
     def may_show(self, reader: int, other: int, here: frozenset[str], there: frozenset[str]) -> bool:

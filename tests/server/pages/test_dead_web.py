@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from bot.github.events import Event
-from bot.server.model import Arrival, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from bot.server.storage.inbox import Inbox
@@ -80,7 +80,7 @@ def site(server: Site) -> Site:
     for number in (1, 2):
         repository, name = RepositoryKey(1, 16 + number), f"octo-org/project-{number}"
         event = Event("issues", "opened", number)
-        server.inbox.put([Arrival(f"7:{number}", repository, event, name, received_at=number)])
+        server.inbox.put([Delivery(f"7:{number}", repository, event, name, received_at=number)])
         server.inbox.end(begin_work(server.inbox, repository), [Result(number, "dead", AWAY)], RunReport())
     return server
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from bot.github.events import Event
-from bot.server.model import Arrival, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from bot.server.storage.deliveries import DeliveryFilter
@@ -74,9 +74,9 @@ def server(tmp_path: Path, run_deliveries: Run) -> Iterator[CommandServer]:
     with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         commented = Event("issue_comment", "created", 8, comment_id=5)
         arrivals = [
-            Arrival("9:a", REPOSITORY, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
-            Arrival("9:b", OTHER, commented, "octo-org/other", True, NOON + HOUR),
-            Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON + 2 * HOUR),
+            Delivery("9:a", REPOSITORY, Event("issues", "opened", 7), "octo-org/hello-world", NOON),
+            Delivery("9:b", OTHER, commented, "octo-org/other", NOON + HOUR),
+            Delivery("9:c", OTHER, Event("push"), "octo-org/other", NOON + 2 * HOUR),
         ]
         assert inbox.put(arrivals) == [True] * 3
         put_aside(inbox, REPOSITORY, NOT_PERMITTED)
@@ -130,7 +130,7 @@ def test_show_prints_a_delivery_with_its_last_run(server: CommandServer) -> None
     delivery = server.json_output("show", "1")
     assert isinstance(delivery, dict)
     assert (delivery["number"], delivery["issue"], delivery["run"]["worker"]) == (1, 7, "test")
-    server.inbox.put([Arrival(f"9:{GUID}", OTHER, Event("push"), "octo-org/other", True, NOON)])
+    server.inbox.put([Delivery(f"9:{GUID}", OTHER, Event("push"), "octo-org/other", NOON)])
     assert "number       4" in server.run("show", GUID.upper()).out
     shown = server.json_output("show", f"9:{GUID}")
     assert isinstance(shown, dict)
@@ -286,7 +286,7 @@ def test_an_empty_filter_does_not_select_all(name: str, tmp_path: Path, run_deli
 def test_stored_text_cannot_forge_lines_or_control_a_terminal(server: CommandServer) -> None:
     hostile = "x\n9\tdead\x1b[2J"
     event = Event("issues", "opened", 9)
-    server.inbox.put([Arrival("9:d", RepositoryKey(17, 44), event, f"octo-org/{hostile}", received_at=NOON)])
+    server.inbox.put([Delivery("9:d", RepositoryKey(17, 44), event, f"octo-org/{hostile}", received_at=NOON)])
     put_aside(server.inbox, RepositoryKey(17, 44), hostile)
     for arguments in (("list", "--repo", "17-44"), ("show", "4")):
         output = server.run(*arguments).out

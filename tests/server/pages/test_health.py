@@ -19,11 +19,10 @@ from bot.server.options import ServerOptions
 from bot.server.pages.health import CachedChecks, Check, readiness_checks
 from bot.server.receive.webhook import WebhookRules
 from bot.server.receive.writer import GroupCommitWriter
-from bot.server.storage.database import Database
+from bot.server.storage.database import SCHEMA_HEARTBEAT, Database
 from bot.server.storage.database import machine_clock as clock
 from bot.server.storage.heartbeats import APP_HEARTBEAT, WORKER_TIMEOUT
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.schema import SCHEMA_HEARTBEAT
 from bot.server.web import StatusRoutes, WebContext
 from tests.server.queues import FileInbox, arrival, lost_inbox
 
@@ -54,8 +53,7 @@ def test_a_server_with_nothing_wrong_is_healthy_and_ready(tmp_path: Path) -> Non
 
 def test_a_server_that_cannot_work_is_unhealthy_but_still_takes_deliveries(tmp_path: Path) -> None:
     inbox, options = healthy_server(tmp_path)
-    with inbox.database.transaction() as forgetting:
-        forgetting.change("delete from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
+    inbox.database.change("delete from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
     inbox.put([arrival("a", received_at=clock() - 3 * 3_600_000)])
     status, body = get_status(inbox, options)
     assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "queue", "token", "workers"])

@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.domain.answer import Match
+from bot.domain.organisation import Visibility
 from bot.github.events import Event
 from bot.pipeline.reconcile import CommentResult
-from bot.server.model import MINUTE, Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
+from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, RunReport, RunRow, State
+from bot.server.organisation.register import OrganisationRegister
 from bot.server.pages.deliveries import delivery_page
 from bot.server.pages.health import Check, readiness_checks
 from bot.server.pages.parts import (
@@ -48,7 +50,9 @@ from tests.server.sample_inbox import (
 )
 
 WELL = [Check("queue", True, "nothing is waiting")]
-DELIVERY = Delivery(5, "7:guid", RepositoryKey(1, 17), issue_opened(12), "octo-org/compass", True, "done", NOW - 90_000)
+DELIVERY = Delivery(
+    "7:guid", RepositoryKey(1, 17), issue_opened(12), "octo-org/compass", NOW - 90_000, seq=5, state="done"
+)
 
 
 def text_of(page: str) -> str:
@@ -151,7 +155,7 @@ def test_each_repository_links_to_its_deliveries() -> None:
 def test_only_a_hundred_repositories_are_listed() -> None:
     inbox = empty_inbox()
     for number in range(1, 131):
-        inbox.installations.store_repository(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
+        OrganisationRegister(inbox).store_repository(RepositoryKey(1, number), f"octo-org/p{number}", Visibility.PUBLIC)
     page = text_of(status_page(inbox, WELL, NOW))
     assert "130 repositories" in page
     assert "and 30 more" in page
@@ -175,7 +179,7 @@ def test_hostile_names_are_escaped() -> None:
 
 def test_an_automatic_check_is_shown_with_the_name_of_its_repository() -> None:
     inbox = sample_inbox()
-    inbox.put([Arrival("7:catch-up-1-18-1", RepositoryKey(1, 18), Event("catch-up"), received_at=NOW)])
+    inbox.put([Delivery("7:catch-up-1-18-1", RepositoryKey(1, 18), Event("catch-up"), received_at=NOW)])
     assert "Waiting octo-org/harbour automatic check" in text_of(status(inbox))
     assert "octo-org/harbour automatic check" in text_of(delivery_page(inbox.delivery(16), NOW, "octo-org/harbour"))
 
@@ -315,8 +319,8 @@ def test_no_data_breaks_the_page(days: list[PastDelivery]) -> None:
 def test_both_pages_list_the_nearest_threads_without_quoting_them() -> None:
     inbox = sample_inbox([])
     received_at = NOW - 300_000
-    arrival = Arrival(
-        "7:near", RepositoryKey(1, 17), Event("issues", "opened", 99), "octo-org/compass", False, received_at, "9"
+    arrival = Delivery(
+        "7:near", RepositoryKey(1, 17), Event("issues", "opened", 99), "octo-org/compass", received_at, "9"
     )
     inbox.put([arrival])
     work = begin_work(inbox, arrival.repository)

@@ -13,7 +13,7 @@ from bot.domain.thread import Record, Thread, Tombstone
 from bot.github.events import EVENT_SHAPES, Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.server.model import Arrival, DroppedDelivery, Refused
+from bot.server.model import Delivery, DroppedDelivery, Refused
 from bot.server.receive.webhook import WebhookRules, receive
 from tests.fakes.hooks import signed_headers
 from tests.fakes.payloads import EventfulProject
@@ -26,14 +26,14 @@ LONE = {"watch": "started", "star": "deleted", "label": "deleted", "milestone": 
 """Events that the server does not read, and whose bodies are almost those of a repository."""
 
 
-def send(harness: ServerHarness, name: str, body: dict[str, Any]) -> Arrival | DroppedDelivery | Refused:
+def send(harness: ServerHarness, name: str, body: dict[str, Any]) -> Delivery | DroppedDelivery | Refused:
     """Send a signed body to the server under this name, and handle what it stores."""
     data = json.dumps(body).encode()
     headers = signed_headers(name, next(GUIDS), data, harness.github.hooks.secret)
     raw = {key.lower().encode(): value.encode() for key, value in {**headers, "Content-Length": str(len(data))}.items()}
     rules = WebhookRules(APP, (harness.github.hooks.secret.encode(),), LOGIN)
     received = receive("POST", raw, data, rules, harness.env.clock.now, "request")
-    if isinstance(received, Arrival):
+    if isinstance(received, Delivery):
         harness.env.inbox.put([received])
         harness.settle()
     return received
@@ -92,9 +92,9 @@ def bodies(harness: ServerHarness, project: EventfulProject, discussion: int) ->
 
 def state_of(harness: ServerHarness, project: EventfulProject) -> object:
     """Everything that a removal would change."""
-    rows = [(row.repository, row.name, row.private) for row in harness.env.register.repositories()]
+    rows = [(row.repository, row.name, row.visibility) for row in harness.env.installations.repositories()]
     kept = {key: type(record) for key, record in records(harness, project).items()}
-    return rows, harness.env.register.states(), kept, len(harness.env.rows(harness.repository(project)))
+    return rows, harness.env.installations.states(), kept, len(harness.env.rows(harness.repository(project)))
 
 
 def test_a_signed_body_is_believed_only_under_the_event_whose_shape_it_has(
@@ -124,13 +124,13 @@ def test_an_old_removal_that_is_sent_again_removes_nothing_that_github_still_has
 ) -> None:
     sent = bodies(harness, project, discussed)
     known = records(harness, project)
-    (home,) = harness.env.register.repositories()
+    (home,) = harness.env.installations.repositories()
     for name, body in sent:
-        assert isinstance(send(harness, name, body), Arrival) or name == "push", name
+        assert isinstance(send(harness, name, body), Delivery) or name == "push", name
         shown = records(harness, project)
         assert [key for key in known if not isinstance(shown.get(key), Thread)] == [], (name, body.get("action"))
-        assert [row.repository for row in harness.env.register.repositories()] == [home.repository]
-        assert set(harness.env.register.states().values()) <= {"active"}
+        assert [row.repository for row in harness.env.installations.repositories()] == [home.repository]
+        assert set(harness.env.installations.states().values()) <= {"active"}
     kept = records(harness, project)[1]
     assert isinstance(kept, Thread)
     assert [comment.id for comment in kept.comments] == [comment.id for comment in project.issue(1).comments]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.events import Event
-from bot.server.model import Arrival, DroppedDelivery, Priority, Refused, RepositoryKey
+from bot.server.model import Delivery, DroppedDelivery, Priority, Refused, RepositoryKey
 from bot.server.receive.webhook import WebhookRules, check_headers, is_signed, receive
 from tests.fakes.github import FakeGitHub
 from tests.server.client import SECRET, delivery_headers, event_body, issue_event, signature
@@ -47,12 +47,11 @@ def test_an_opened_issue_becomes_an_arrival_without_its_text_or_author(github: F
     payload = with_installation(github, "issues", "opened", number)
     repository = payload["repository"]
     arrival = receive_event(payload)
-    assert arrival == Arrival(
+    assert arrival == Delivery(
         id=f"7:{GUID}",
         repository=RepositoryKey(5, repository["id"]),
         event=Event("issues", "opened", number),
         name=repository["full_name"],
-        private=repository["private"],
         received_at=NOW,
         request="request-1",
         priority=Priority.URGENT,
@@ -222,7 +221,7 @@ NO_BRANCH = {"ref": "refs/tags/v1", "repository": {"id": 17, "full_name": "octo-
 )
 def test_what_does_not_concern_us_is_dropped(event: str, action: str, changed: dict[str, Any], why: str) -> None:
     received = receive_event(event_body(event, action, **changed), event)
-    assert received == DroppedDelivery(why) if why else isinstance(received, Arrival)
+    assert received == DroppedDelivery(why) if why else isinstance(received, Delivery)
 
 
 def test_an_installation_event_gets_its_own_key_and_lists_account_and_repositories() -> None:
@@ -252,7 +251,7 @@ def test_added_and_removed_repositories_are_listed_by_id() -> None:
 def test_a_rename_gets_the_key_of_the_installation_and_the_id_of_the_repository() -> None:
     arrival = receive_event(event_body("repository", "renamed"), "repository")
     assert (arrival.repository, arrival.event) == (RepositoryKey(1, 0), Event("repository", "renamed"))
-    assert (arrival.name, arrival.private) == ("octo-org/project-17", True)
+    assert arrival.name == "octo-org/project-17"
     assert arrival.extra == (("repository", "17"),)
 
 
@@ -267,14 +266,6 @@ def test_the_case_of_a_guid_does_not_matter() -> None:
     assert receive_event(issue_event(1), x_github_delivery=GUID.upper()).id == f"7:{GUID}"
 
 
-def test_a_repository_of_unknown_visibility_counts_as_private() -> None:
-    payload: dict[str, Any] = issue_event(1)
-    del payload["repository"]["private"]
-    assert receive_event(payload).private
-    payload["repository"]["private"] = False
-    assert not receive_event(payload).private
-
-
 def test_no_secret_is_in_the_repr_of_the_rules() -> None:
     assert "Everybody" not in repr(RULES)
 
@@ -283,9 +274,9 @@ def test_no_secret_is_in_the_repr_of_the_rules() -> None:
 @given(st.binary(max_size=200), st.dictionaries(st.sampled_from([*raw(delivery_headers(b""))]), st.binary(max_size=80)))
 def test_no_request_causes_a_crash(body: bytes, headers: dict[bytes, bytes]) -> None:
     all_headers = raw(delivery_headers(body)) | headers
-    assert isinstance(receive("POST", all_headers, body, RULES, NOW, ""), Arrival | DroppedDelivery | Refused)
+    assert isinstance(receive("POST", all_headers, body, RULES, NOW, ""), Delivery | DroppedDelivery | Refused)
     signed = b"sha256=" + hmac.new(SECRET, body, hashlib.sha256).hexdigest().encode()
     assert isinstance(
         receive("POST", all_headers | {b"x-hub-signature-256": signed}, body, RULES, NOW, ""),
-        Arrival | DroppedDelivery | Refused,
+        Delivery | DroppedDelivery | Refused,
     )

@@ -12,11 +12,11 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
-from bot.server.model import Arrival, ReceiveQueueFull, RepositoryKey
+from bot.server.model import Delivery, ReceiveQueueFull, RepositoryKey
 from bot.server.receive.writer import MAX_GROUP, GroupCommitWriter
 from tests.server.queues import FileInbox
 
-SAMPLE = Arrival("7:1", RepositoryKey(1, 17), Event("issues", "opened", 1))
+SAMPLE = Delivery("7:1", RepositoryKey(1, 17), Event("issues", "opened", 1))
 
 
 class GatedInbox(FileInbox):
@@ -28,9 +28,9 @@ class GatedInbox(FileInbox):
         self.gate.set()
         self.entered = threading.Event()
         self.groups: list[int] = []
-        self.before_put: Callable[[Sequence[Arrival]], None] = lambda _: None
+        self.before_put: Callable[[Sequence[Delivery]], None] = lambda _: None
 
-    def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
+    def put(self, arrivals: Sequence[Delivery]) -> list[bool]:
         self.entered.set()
         self.gate.wait(10)
         self.groups.append(len(arrivals))
@@ -38,7 +38,7 @@ class GatedInbox(FileInbox):
         return super().put(arrivals)
 
 
-def arrival(number: int) -> Arrival:
+def arrival(number: int) -> Delivery:
     return replace(SAMPLE, id=f"7:{number}", event=Event("issues", "opened", number))
 
 
@@ -81,7 +81,7 @@ def test_deliveries_beyond_the_limit_are_refused_and_the_others_stored() -> None
 def test_a_database_error_reaches_all_deliveries_of_the_group() -> None:
     inbox = GatedInbox()
 
-    def fail(_: Sequence[Arrival]) -> None:
+    def fail(_: Sequence[Delivery]) -> None:
         raise WorldError("the database does not answer")
 
     inbox.before_put = fail
@@ -93,7 +93,7 @@ def test_a_database_error_reaches_all_deliveries_of_the_group() -> None:
 def test_a_delivery_that_cannot_be_stored_does_not_affect_its_group() -> None:
     inbox = GatedInbox()
 
-    def reject_third(arrivals: Sequence[Arrival]) -> None:
+    def reject_third(arrivals: Sequence[Delivery]) -> None:
         if any(one.id == "7:3" for one in arrivals):
             raise ValueError("a number that no column holds")
 
@@ -111,7 +111,7 @@ def test_the_writer_continues_after_a_bug() -> None:
         writer = GroupCommitWriter(inbox)
         writer.start()
 
-        def fail(_: Sequence[Arrival]) -> None:
+        def fail(_: Sequence[Delivery]) -> None:
             raise KeyError("bug")
 
         inbox.before_put = fail
@@ -204,8 +204,7 @@ def test_counts_are_summed_and_written_at_the_end_at_the_latest() -> None:
 
 
 def rename_table(inbox: GatedInbox, name: str, new: str) -> None:
-    with inbox.database.transaction() as transaction:
-        transaction.change(f"alter table {name} rename to {new}")
+    inbox.database.change(f"alter table {name} rename to {new}")
 
 
 def test_counts_survive_a_database_outage() -> None:

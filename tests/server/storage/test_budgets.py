@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bot.domain.organisation import Visibility
 from bot.errors import WorldError
 from bot.github.budget import RESERVE_SHARE, Rate
 from bot.github.errors import CORE, GRAPHQL, HISTORY
 from bot.github.events import Event
 from bot.server.dependencies import RunDependencies
 from bot.server.model import DAY, HOUR, Instant, Priority, RepositoryKey, Result, RunReport
+from bot.server.organisation.register import OrganisationRegister
 from bot.server.pages.metrics import ReceiveHistogram, render
 from bot.server.pages.status_page import status_page
 from bot.server.storage.database import Database
@@ -84,8 +86,7 @@ def test_an_expired_window_is_ignored_and_purged_later(queue: Queue) -> None:
     assert budgets.rates(7) == {}
     assert budgets.scarcest() == []
     queue.inbox.purge(queue.clock() + DAY)
-    with queue.inbox.database.transaction() as transaction:
-        assert transaction.rows("select * from budgets") == []
+    assert queue.inbox.database.rows("select * from budgets") == []
 
 
 def test_a_run_stores_its_limits_with_its_results_or_not_at_all(queue: Queue) -> None:
@@ -136,8 +137,7 @@ def pause_history(queue: Queue, minutes: int = 30) -> Instant:
 
 
 def due(queue: Queue) -> tuple[int, Instant]:
-    with queue.inbox.database.transaction() as transaction:
-        row = transaction.row("select priority, due from queue where key = :key", key=REPOSITORY.text)
+    row = queue.inbox.database.row("select priority, due from queue where key = :key", key=REPOSITORY.text)
     assert row is not None
     return row["priority"], row["due"]
 
@@ -251,10 +251,9 @@ def test_a_run_starts_with_the_limits_that_others_saw(harness: ServerHarness) ->
     harness.settle()
     assert harness.row(project, number).state == "done"
     assert "POST /graphql" not in requests
-    with harness.env.inbox.database.transaction() as transaction:
-        assert [(row["due"], row["priority"]) for row in transaction.rows("select * from queue")] == [
-            (reset, Priority.HISTORY)
-        ]
+    assert [(row["due"], row["priority"]) for row in harness.env.inbox.database.rows("select * from queue")] == [
+        (reset, Priority.HISTORY)
+    ]
     harness.pass_time(HOUR // 2 // 1000 + 1)
     harness.settle()
     assert "POST /graphql" in requests
@@ -300,8 +299,7 @@ def test_history_leaves_a_reserve_and_urgent_work_continues(
     shared = harness.env.inbox.limits.rates(installation)[resource]
     assert shared.left == remaining
     assert shared.ends is not None
-    with harness.env.inbox.database.transaction() as transaction:
-        rows = {row["key"]: row for row in transaction.rows("select * from queue")}
+    rows = {row["key"]: row for row in harness.env.inbox.database.rows("select * from queue")}
     for repository in repositories:
         row = rows[repository.text]
         reset = round(1000 * shared.ends.timestamp())
@@ -335,9 +333,9 @@ def test_history_leaves_a_reserve_and_urgent_work_continues(
 
 
 def test_the_row_of_a_repository_shows_how_many_requests_its_installation_has_left(queue: Queue) -> None:
-    register, now = queue.inbox.installations, queue.clock()
+    register, now = OrganisationRegister(queue.inbox), queue.clock()
     for number in (7, 8, 9):
-        register.store_repository(RepositoryKey(number, 70), f"octo-org/app-{number}", private=False)
+        register.store_repository(RepositoryKey(number, 70), f"octo-org/app-{number}", Visibility.PUBLIC)
     queue.inbox.limits.store(7, {CORE: rate(4321, now + HOUR // 2), GRAPHQL: rate(4900, now + HOUR // 2)})
     queue.inbox.limits.store(8, {CORE: rate(12, now - 5000), GRAPHQL: rate(4900, now + HOUR // 2)})
     page = status_page(queue.inbox, [], now)
@@ -349,7 +347,7 @@ def test_the_remaining_requests_are_exported_and_shown_without_a_name(queue: Que
     end, budgets = queue.clock() + HOUR // 2, queue.inbox.limits
     assert b"precedent_api_requests_left{" not in render(queue.inbox, ReceiveHistogram(), queue.clock())
     assert "limits this hour" not in status_page(queue.inbox, [], queue.clock())
-    queue.inbox.installations.store_installation(7, "octo-org", "active")
+    OrganisationRegister(queue.inbox).store_installation(7, "octo-org", "active")
     budgets.store(7, {CORE: rate(4321, end), GRAPHQL: rate(4900, end)})
     assert "Left of GitHub&#39;s limits this hour: 4,321 of 5,000 requests and 4,900 of 5,000 GraphQL points." in (
         status_page(queue.inbox, [], queue.clock())

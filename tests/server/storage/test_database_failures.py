@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,8 +24,9 @@ from bot.server.log import DATABASE_OUTAGE
 from bot.server.model import Lease, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.storage.branches import CloneCache, DiskGuard, RateLimiter
-from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database
+from bot.server.storage.database import SHORT_BUSY_TIMEOUT, Database, machine_clock
 from bot.server.storage.github_access import TokenCache
+from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import Inbox
 from bot.server.storage.queue import LEASE_DURATION
 from bot.server.work.reconcile import RETRY_SECONDS, reconcile
@@ -268,3 +270,20 @@ def test_a_server_with_a_full_disk_refuses_deliveries_until_there_is_room(tmp_pa
         assert "deliveries are refused: disk: only 0.1 GB free: make room" in messages
         assert "deliveries are accepted again" in messages
         assert any(line.startswith("check failed: disk: only 0.1 GB free") for line in messages)
+
+
+def test_what_is_stored_within_a_transaction_is_rolled_back_with_it(database_url: str) -> None:
+    with closing(Database(database_url)) as database:
+        heartbeats = Heartbeats(database, machine_clock)
+
+        def store_and_fail() -> None:
+            with database.transaction():
+                heartbeats.store("inner", {})
+                assert heartbeats.get("inner")[0], "it is visible inside"
+                raise LookupError
+
+        with pytest.raises(LookupError):
+            store_and_fail()
+        assert heartbeats.get("inner")[0] == 0
+        heartbeats.store("later", {})
+        assert heartbeats.get("later")[0], "the next one is independent"

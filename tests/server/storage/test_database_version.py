@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from bot.server.storage.database import Database, machine_clock
+from bot.server.storage.database import SCHEMA_VERSION, Database, machine_clock
 from bot.server.storage.inbox import Inbox
-from bot.server.storage.schema import SCHEMA_VERSION
 from tests.server.queues import keys
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -77,8 +76,7 @@ OLDER = (
 def test_the_database_of_another_release_is_refused_and_left_alone(database_url: str, change: str, error: str) -> None:
     with closing(Database(database_url)) as database:
         database.make_tables()
-        with database.transaction() as transaction:
-            transaction.change(change)
+        database.change(change)
         for _ in range(2):
             with pytest.raises(UserError) as caught:
                 database.make_tables()

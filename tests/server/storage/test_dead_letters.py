@@ -7,8 +7,10 @@ import logging
 
 import pytest
 
+from bot.domain.organisation import Visibility
 from bot.errors import WorldError
 from bot.server.model import DAY, RepositoryKey, Result, RunReport
+from bot.server.organisation.register import OrganisationRegister
 from bot.server.storage.deliveries import DeliveryFilter, select_deliveries, select_numbers
 from bot.server.storage.operations import (
     AuditRecord,
@@ -72,7 +74,7 @@ def test_a_filter_selects_the_matching_deliveries(
     add_dead(queue, AWAY, 10, 20)
     add_dead(queue, HOSTILE, 30, repository=OTHER)
     queue.inbox.put([arrival("late", received_at=40)])
-    queue.inbox.installations.store_repository(OTHER, "octo-org/renamed", private=True)
+    OrganisationRegister(queue.inbox).store_repository(OTHER, "octo-org/renamed", Visibility.PRIVATE)
     with queue.inbox.database.transaction() as transaction:
         assert select_numbers(transaction, delivery_filter) == numbers
         assert [row.seq for row in select_deliveries(transaction, delivery_filter, 3)] == numbers[::-1][:3]
@@ -84,7 +86,7 @@ def test_dead_deliveries_are_grouped_by_reason_with_the_largest_group_first(queu
     drop(queue.inbox, [1], "for the test")
     add_dead(queue, HOSTILE, 5)
     away = add_dead(queue, AWAY, 10, 30) + add_dead(queue, AWAY, 20, repository=OTHER)
-    queue.inbox.installations.store_repository(OTHER, "octo-org/renamed", private=True)
+    OrganisationRegister(queue.inbox).store_repository(OTHER, "octo-org/renamed", Visibility.PRIVATE)
     first, second = dead_groups(queue.inbox.database, 9, 2)
     assert (first.reason, first.count, first.first, first.last, first.repositories) == (AWAY, 3, 10, 30, 2)
     assert first.names == ("octo-org/hello-world", "octo-org/renamed"), "the one with more of them first"

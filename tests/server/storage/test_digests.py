@@ -36,8 +36,7 @@ def store_digest(inbox: SampleInbox, maintainer_report: MaintainerReport) -> Dig
 
 
 def stored_text(inbox: SampleInbox) -> str:
-    with inbox.database.transaction() as transaction:
-        row = transaction.row("select told from digests where repository = :key", key=KEY.text)
+    row = inbox.database.row("select told from digests where repository = :key", key=KEY.text)
     assert row is not None
     return str(row["told"])
 

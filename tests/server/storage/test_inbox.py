@@ -15,12 +15,12 @@ import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
-from bot.server.model import Arrival, Instant, Priority, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Instant, Priority, RepositoryKey, Result, RunReport
 from bot.server.storage.database import Database
 from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS, NEVER_ENDED, DeliveryFilter
 from bot.server.storage.heartbeats import Heartbeats
 from bot.server.storage.inbox import HANG_PAUSE, HUNG_TWICE, Inbox
-from bot.server.storage.queue import LEASE_DURATION, add_work
+from bot.server.storage.queue import LEASE_DURATION
 from tests.server.queues import (
     APP,
     REPOSITORY,
@@ -48,19 +48,18 @@ def crash_worker(queue: Queue) -> None:
 
 def due(queue: Queue) -> dict[str, tuple[Instant, Priority]]:
     """The keys that are not leased → when each is due and how urgent it is."""
-    with queue.inbox.database.transaction() as transaction:
-        rows = transaction.rows("select key, due, priority from queue where lease = ''")
+    rows = queue.inbox.database.rows("select key, due, priority from queue where lease = ''")
     return {row["key"]: (row["due"], Priority(row["priority"])) for row in rows}
 
 
 def test_a_delivery_is_stored_with_its_location_and_without_anybodys_name(queue: Queue) -> None:
     event = Event("issue_comment", "created", 5, True, 77, "monalisa", "octo-org/other#9", (("reason", "why"),), (3,))
     extra = (("added", "17,18"), ("account", "octo-org"))
-    stored = Arrival("9:a", REPOSITORY, event, "octo-org/hello-world", False, 12_345_678_901_234, "r1", extra)
+    stored = Delivery("9:a", REPOSITORY, event, "octo-org/hello-world", 12_345_678_901_234, "r1", extra)
     queue.inbox.put([stored])
     (row,) = queue.inbox.deliveries()
     assert row.event == Event("issue_comment", "created", 5, True, 77, moved_to="octo-org/other#9")
-    assert (row.id, row.repository, row.name, row.private) == ("9:a", REPOSITORY, "octo-org/hello-world", False)
+    assert (row.id, row.repository, row.name) == ("9:a", REPOSITORY, "octo-org/hello-world")
     assert (row.state, row.received_at, row.request, row.extra) == ("waiting", 12_345_678_901_234, "r1", extra)
 
 
@@ -349,8 +348,7 @@ def test_a_lease_that_comes_too_early_is_put_off_until_a_delivery_is_due(queue: 
     queue.inbox.put([arrival("a")])
     work, later = begin_work(queue.inbox), queue.clock() + 60_000
     queue.inbox.end(work, [Result(1, "waiting", "the network", later)], RunReport())
-    with queue.inbox.database.transaction() as adding:
-        add_work(adding, [(REPOSITORY.text, URGENT, 0)], queue.clock())
+    queue.inbox.queue.add([(REPOSITORY.text, URGENT, 0)])
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
     assert due(queue) == {REPOSITORY.text: (later, CHANGE)}
 
@@ -673,11 +671,10 @@ def test_an_unsupported_database_url_is_a_user_error() -> None:
 
 def test_deliveries_in_sqlite_survive_power_loss(sqlite_template: Path) -> None:
     database = Database.in_folder(sqlite_template.parent)
-    with database.transaction() as transaction:
-        assert [transaction.rows(f"pragma {name}") for name in ("journal_mode", "synchronous")] == [
-            [{"journal_mode": "wal"}],
-            [{"synchronous": 2}],
-        ]
+    assert [database.rows(f"pragma {name}") for name in ("journal_mode", "synchronous")] == [
+        [{"journal_mode": "wal"}],
+        [{"synchronous": 2}],
+    ]
     database.close()
 
 

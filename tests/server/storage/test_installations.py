@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.domain.organisation import Visibility
 from bot.domain.post import OrganisationKey
 from bot.server.model import RepositoryKey, RepositoryRow, Result, RunReport
 from bot.server.organisation.register import OrganisationRegister
@@ -73,8 +74,7 @@ def test_a_purge_adds_up_the_counts_and_keeps_the_totals(queue: Queue) -> None:
     before = dict(queue.inbox.counters.read())
     queue.inbox.purge(queue.clock() + 1)
     assert queue.inbox.counters.read() == before
-    with queue.inbox.database.transaction() as transaction:
-        assert transaction.rows("select * from tallied") == []
+    assert queue.inbox.database.rows("select * from tallied") == []
 
 
 def test_a_run_is_counted_with_its_stages_pushes_and_answers(queue: Queue) -> None:
@@ -111,30 +111,32 @@ def test_a_new_heartbeat_replaces_the_last_one(queue: Queue) -> None:
 
 
 def test_an_installation_is_active_until_its_state_is_changed(queue: Queue) -> None:
-    register = queue.inbox.installations
-    assert register.state(7) == "active"
+    register, installations = OrganisationRegister(queue.inbox), queue.inbox.installations
+    assert installations.state(7) == "active"
     queue.inbox.limits.pause(7, "core", 1)
-    assert register.state(7) == "active"
+    assert installations.state(7) == "active"
     register.store_installation(7, "octo-org", "suspended")
-    assert register.state(7) == "suspended"
+    assert installations.state(7) == "suspended"
     register.store_installation(7, "", "active")
-    assert register.state(7) == "active"
+    assert installations.state(7) == "active"
 
 
 def test_a_repository_name_from_github_wins_over_one_from_a_payload(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     begin_work(queue.inbox)
-    register = queue.inbox.installations
-    assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/hello-world", private=True)
-    register.store_repository(REPOSITORY, "octo-org/renamed", private=False)
+    register, installations = OrganisationRegister(queue.inbox), queue.inbox.installations
+    assert installations.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/hello-world")
+    register.store_repository(REPOSITORY, "octo-org/renamed", Visibility.PUBLIC)
     queue.inbox.queue.release("one")
     begin_work(queue.inbox)
-    assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/renamed", private=False)
-    assert register.repository(OTHER) == RepositoryRow(OTHER)
+    assert installations.repository(REPOSITORY) == RepositoryRow(
+        REPOSITORY, "octo-org/renamed", visibility=Visibility.PUBLIC
+    )
+    assert installations.repository(OTHER) == RepositoryRow(OTHER)
 
 
 def test_a_repository_remembers_the_reports_of_its_runs(queue: Queue) -> None:
-    register = queue.inbox.installations
+    installations = queue.inbox.installations
     for number, (report, expected) in enumerate(
         [
             (RunReport(pushes=(3, 1), cursor=50, backoff=9), ((1, 3), 50, 9)),
@@ -144,43 +146,43 @@ def test_a_repository_remembers_the_reports_of_its_runs(queue: Queue) -> None:
         queue.inbox.put([arrival(str(number))])
         work = begin_work(queue.inbox)
         queue.inbox.end(work, all_done(work), report)
-        row = register.repository(REPOSITORY)
+        row = installations.repository(REPOSITORY)
         assert (row.pushes, row.cursor, row.backoff) == expected
         assert abs(row.last_run - queue.clock()) < 60_000
 
 
 def test_a_gone_repository_drops_its_deliveries_and_returns_when_it_is_seen_again(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b"), arrival("c", OTHER)])
-    register = queue.inbox.installations
-    register.store_repository(REPOSITORY, "octo-org/hello-world", private=True)
-    register.store_repository(OTHER, "octo-org/other", private=True)
-    register.store_repository(RepositoryKey(7, 0), "", private=True)
-    assert [row.repository for row in register.repositories()] == [REPOSITORY, OTHER]
+    register, installations = OrganisationRegister(queue.inbox), queue.inbox.installations
+    register.store_repository(REPOSITORY, "octo-org/hello-world", Visibility.PRIVATE)
+    register.store_repository(OTHER, "octo-org/other", Visibility.PRIVATE)
+    register.store_repository(RepositoryKey(7, 0), "", Visibility.PRIVATE)
+    assert [row.repository for row in installations.repositories()] == [REPOSITORY, OTHER]
     assert register.mark_gone(REPOSITORY, "the App is no longer installed there") == 2
-    assert [row.repository for row in register.repositories()] == [OTHER]
+    assert [row.repository for row in installations.repositories()] == [OTHER]
     assert [(row.state, row.reason) for row in queue.inbox.deliveries(DeliveryFilter(repository=REPOSITORY))] == [
         ("dropped", "the App is no longer installed there")
     ] * 2
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
     assert queue.keys() == {OTHER.text}
-    register.store_repository(REPOSITORY, "octo-org/hello-world", private=True)
-    assert [row.repository for row in register.repositories()] == [REPOSITORY, OTHER]
-    assert register.repositories(active_since=1) == []
+    register.store_repository(REPOSITORY, "octo-org/hello-world", Visibility.PRIVATE)
+    assert [row.repository for row in installations.repositories()] == [REPOSITORY, OTHER]
+    assert installations.repositories(active_since=1) == []
 
 
 def test_rows_that_have_been_gone_for_long_are_purged(queue: Queue) -> None:
-    register = queue.inbox.installations
+    register, installations = OrganisationRegister(queue.inbox), queue.inbox.installations
     register.store_installation(7, "octo-org", "gone")
-    register.store_repository(REPOSITORY, "octo-org/hello-world", private=False)
-    register.store_repository(OTHER, "octo-org/other", private=False)
-    shown, key = OrganisationRegister(queue.inbox), OrganisationKey(72, 1)
+    register.store_repository(REPOSITORY, "octo-org/hello-world", Visibility.PUBLIC)
+    register.store_repository(OTHER, "octo-org/other", Visibility.PUBLIC)
+    shown, key = register, OrganisationKey(72, 1)
     for repository in (REPOSITORY, OTHER):
         shown.add_shown(repository, 5, [key])
     register.mark_gone(REPOSITORY, "gone")
     queue.inbox.purge(queue.clock() - 60_000)
-    assert (register.state(7), register.repository(REPOSITORY).name) == ("gone", "octo-org/hello-world")
+    assert (installations.state(7), installations.repository(REPOSITORY).name) == ("gone", "octo-org/hello-world")
     assert shown.filter_shown(REPOSITORY, 5, [key])
     queue.inbox.purge(queue.clock() + 1)
-    assert (register.state(7), register.repository(REPOSITORY)) == ("active", RepositoryRow(REPOSITORY))
+    assert (installations.state(7), installations.repository(REPOSITORY)) == ("active", RepositoryRow(REPOSITORY))
     assert not shown.filter_shown(REPOSITORY, 5, [key])
     assert shown.filter_shown(OTHER, 5, [key])

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from bot.server.model import Instant, Lease, Priority
 from bot.server.storage.database import Database
-from bot.server.storage.queue import LEASE_DURATION, OLDEST_EVERY, WorkQueue, add_work
+from bot.server.storage.queue import LEASE_DURATION, OLDEST_EVERY, WorkQueue
 from tests.examples import examples
 from tests.server.app_environment import Clock
 from tests.server.queues import Queue, copy_database, template_file
@@ -34,8 +34,7 @@ class QueueBench:
     clock: Clock
 
     def add(self, *works: tuple[str, Priority, Instant], unread: Collection[str] = ()) -> None:
-        with self.work.database.transaction() as adding:
-            add_work(adding, works, self.work.now(), unread)
+        self.work.add(works, unread)
 
     def claim(self, owner: str = "a") -> str:
         lease = self.work.claim(owner)
@@ -47,9 +46,9 @@ class QueueBench:
         return lease
 
     def finish(self, lease: Lease, due: Instant = 0, priority: Priority = CHANGE, *, is_unread: bool = False) -> bool:
-        with self.work.database.transaction() as ending:
-            has_lease = self.work.lock(ending, lease)
-            self.work.finish(ending, lease, due, priority, is_unread=is_unread)
+        with self.work.database.transaction():
+            has_lease = self.work.lock(lease)
+            self.work.finish(lease, due, priority, is_unread=is_unread)
             return has_lease
 
 
@@ -144,8 +143,7 @@ def test_a_waiting_key_counts_as_history_only_if_all_its_work_is_history(bench: 
 def test_concurrent_claims_never_exceed_the_limit_of_histories(queue: Queue) -> None:
     clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock, histories=2)
-    with queue.inbox.database.transaction() as adding:
-        add_work(adding, [(f"{n:03}", HISTORY, clock.now) for n in range(40)], work.now())
+    work.add([(f"{n:03}", HISTORY, clock.now) for n in range(40)])
     leased, counts, lock = set[str](), list[int](), threading.Lock()
     end = time.monotonic() + 60
 
@@ -161,9 +159,9 @@ def test_concurrent_claims_never_exceed_the_limit_of_histories(queue: Queue) -> 
             time.sleep(0.005)
             with lock:
                 leased.remove(lease.key)
-            with work.database.transaction() as ending:
-                assert work.lock(ending, lease)
-                work.finish(ending, lease)
+            with work.database.transaction():
+                assert work.lock(lease)
+                work.finish(lease)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(drain, range(4)))
@@ -238,8 +236,7 @@ def test_hasten_makes_a_waiting_task_due_sooner_and_never_later(bench: QueueBenc
 def test_concurrent_claims_take_each_key_once(queue: Queue) -> None:
     clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock)
-    with queue.inbox.database.transaction() as adding:
-        add_work(adding, [(f"{n:03}", CHANGE, clock.now) for n in range(60)], work.now())
+    work.add([(f"{n:03}", CHANGE, clock.now) for n in range(60)])
 
     def claim_all(owner: int) -> list[str]:
         keys = []
@@ -256,22 +253,17 @@ def test_work_added_while_a_key_is_being_finished_is_not_lost(queue: Queue) -> N
     """The worker looks for more and sees none; other work is stored before the worker's transaction ends."""
     clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock)
-    with work.database.transaction() as adding:
-        add_work(adding, [("a", CHANGE, clock.now)], work.now())
+    work.add([("a", CHANGE, clock.now)])
     lease = work.claim("w")
     assert lease
     other = Database(queue.url)
 
-    def add() -> None:
-        with other.transaction() as adding:
-            add_work(adding, [("a", URGENT, clock.now)], work.now())
-
-    adding = threading.Thread(target=add)
-    with work.database.transaction() as ending:
-        assert work.lock(ending, lease)
+    adding = threading.Thread(target=WorkQueue(other, clock).add, args=[[("a", URGENT, clock.now)]])
+    with work.database.transaction():
+        assert work.lock(lease)
         adding.start()
         adding.join(0.3)
-        work.finish(ending, lease)
+        work.finish(lease)
     adding.join(10)
     other.close()
     next_lease = work.claim("w")
@@ -327,8 +319,7 @@ class Model(RuleBasedStateMachine):
     )
     def add(self, key: str, priority: Priority, wait: int, is_unread: bool) -> None:
         due, is_history = self.clock.now + wait, is_unread or priority == HISTORY
-        with self.database.transaction() as adding:
-            add_work(adding, [(key, priority, due)], self.work.now(), {key} if is_unread else set())
+        self.work.add([(key, priority, due)], {key} if is_unread else set())
         row = self.rows.setdefault(key, Row(priority, due, due, is_history))
         row.priority, row.since = min(row.priority, priority), min(row.since, due)
         if not row.lease:
@@ -370,10 +361,10 @@ class Model(RuleBasedStateMachine):
             return
         _, lease = self.leases.pop(at % len(self.leases))
         due = 0 if wait is None else self.clock.now + wait
-        with self.database.transaction() as ending:
-            has_lease = self.work.lock(ending, lease)
+        with self.database.transaction():
+            has_lease = self.work.lock(lease)
             if has_lease:
-                self.work.finish(ending, lease, due, priority, is_unread=is_unread)
+                self.work.finish(lease, due, priority, is_unread=is_unread)
         row = self.rows.get(lease.key)
         assert has_lease == (row is not None and row.lease == lease.id)
         if not has_lease:
@@ -409,13 +400,11 @@ class Model(RuleBasedStateMachine):
     def same_keys(self) -> None:
         if not hasattr(self, "rows"):
             return
-        with self.database.transaction() as connection:
-            rows = connection.rows("select key, lease from queue")
+        rows = self.database.rows("select key, lease from queue")
         assert {row["key"] for row in rows} == self.rows.keys()
         working = [row["lease"] for row in rows if row["lease"]]
         assert len(working) == len(set(working))
-        with self.database.transaction() as connection:
-            reading = connection.rows("select key from queue where history = 1 and lease <> ''")
+        reading = self.database.rows("select key from queue where history = 1 and lease <> ''")
         assert len(reading) <= HISTORIES
 
 
@@ -446,8 +435,7 @@ def test_the_queue_on_postgres_behaves_like_the_model(postgres_url: str) -> None
     database.make_tables()
 
     def empty_queue() -> tuple[Database, Callable[[], None]]:
-        with database.transaction() as emptying:
-            emptying.change("delete from queue")
+        database.change("delete from queue")
         return database, lambda: None
 
     Model.open_database = staticmethod(empty_queue)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bot.domain.organisation import Visibility
 from bot.github.app import InstallationToken
 from bot.github.errors import NotInstalled
 from bot.server.model import RepositoryKey
@@ -31,7 +32,7 @@ class FakeTokenApi:
         if name is None:
             raise NotInstalled("gone")
         self.before_token()
-        return InstallationToken(f"token-{len(self.requests)}", self.ends, name, private=False)
+        return InstallationToken(f"token-{len(self.requests)}", self.ends, name, Visibility.PUBLIC)
 
 
 def token_cache(api: FakeTokenApi) -> TokenCache:
@@ -42,11 +43,11 @@ def test_a_token_is_requested_once_and_carries_the_name_of_its_repository() -> N
     api = FakeTokenApi()
     tokens = token_cache(api)
     first = tokens.grant(REPOSITORY, NOW)
-    assert (first.repository, first.token, first.name, first.private) == (
+    assert (first.repository, first.token, first.name, first.visibility) == (
         REPOSITORY,
         "token-1",
         "octocat/hello-world",
-        False,
+        Visibility.PUBLIC,
     )
     assert tokens.grant(REPOSITORY, NOW + TOKEN_LIFETIME - MIN_TOKEN_VALIDITY) == first
     assert api.requests == [REPOSITORY]

@@ -99,7 +99,7 @@ def test_an_app_that_is_removed_posts_nothing_more_and_its_data_is_deleted(tmp_p
         assert cut.harness.states(cut.repository) == [("dropped", SEEN)] or comment_counts[-1]
         cut.harness.deliver_last()
         cut.harness.settle()
-        assert (cut.harness.cloned_repositories(), cut.harness.env.register.repositories()) == (set(), [])
+        assert (cut.harness.cloned_repositories(), cut.harness.env.installations.repositories()) == (set(), [])
         tenants = cut.harness.github.tenants
         tenants.install("octo-org", [APP]) if way == "uninstall" else tenants.add(cut.repository.installation, [APP])
         check_return(cut)
@@ -116,7 +116,7 @@ def test_a_suspended_app_posts_nothing_until_it_is_unsuspended(tmp_path: Path) -
         cut.harness.settle()
         assert len(cut.comments) == comment_count
         assert cut.harness.states(cut.repository) == [("dropped", SUSPENDED)] or comment_count
-        assert [row.repository for row in cut.harness.env.register.repositories()] == [cut.repository]
+        assert [row.repository for row in cut.harness.env.installations.repositories()] == [cut.repository]
         cut.harness.github.tenants.unsuspend(cut.repository.installation)
         check_return(cut)
 
@@ -138,7 +138,7 @@ def test_a_renamed_repository_is_answered_once_and_its_namesake_never(tmp_path: 
         assert cut.harness.comments(*cut.stranger) == []
         assert not [file for file in (cut.harness.git.folder / f"{APP}.git" / "refs").rglob("*") if file.is_file()]
         assert [state for state, _ in cut.harness.states(cut.repository)] == ["done"]
-        assert cut.harness.env.register.repository(cut.repository).name in ("octo-org/renamed", APP)
+        assert cut.harness.env.installations.repository(cut.repository).name in ("octo-org/renamed", APP)
 
 
 @pytest.mark.night
@@ -154,7 +154,7 @@ def test_a_transferred_repository_is_answered_once_in_its_new_account(tmp_path: 
         cut.harness.deliver_opened(cut.ours, cut.number)
         cut.settle_later()
         assert len(cut.comments) == 1
-        assert [row.repository for row in cut.harness.env.register.repositories()] == [there]
+        assert [row.repository for row in cut.harness.env.installations.repositories()] == [there]
         assert cut.harness.cloned_repositories() == {there.text}
 
 

@@ -8,7 +8,7 @@ from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
 from bot.server.model import Priority, RepositoryKey, RunReport
 from bot.server.storage.deliveries import DeliveryFilter
-from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents, apply_installation_events
+from bot.server.work.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent
 from tests.server.queues import keys, lost_inbox, take_lease
 
@@ -22,7 +22,7 @@ def apply_last(env: AppEnvironment) -> list[str]:
 
 def apply_waiting(env: AppEnvironment, repository: RepositoryKey) -> list[str]:
     pending = env.begin(repository)
-    results = apply_installation_events(pending, env.inbox, env.tokens, env.removed_clones.append)
+    results = env.apply(pending)
     env.inbox.end(pending, results, RunReport())
     assert {result.state for result in results} == {"done"}
     assert [result.seq for result in results] == [each.seq for each in pending.deliveries]
@@ -41,7 +41,7 @@ def test_the_repositories_of_a_new_installation_are_checked(env: AppEnvironment)
     assert {(lease.key, lease.priority) for lease in leases if lease} == {
         (repository_of(env, number, name).text, Priority.HISTORY) for name in (HELLO, OTHER)
     }
-    assert env.register.state(number) == "active"
+    assert env.installations.state(number) == "active"
     assert env.inbox.heartbeats.all()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
 
 
@@ -50,8 +50,8 @@ def test_an_event_that_arrives_twice_is_applied_once(env: AppEnvironment) -> Non
     arrival = receive_sent(env, env.github.hooks.deliveries[-1])
     env.inbox.put([arrival])
     pending = env.begin(arrival.repository)
-    first = apply_installation_events(pending, env.inbox, env.tokens, env.removed_clones.append)
-    second = apply_installation_events(pending, env.inbox, env.tokens, env.removed_clones.append)
+    first = env.apply(pending)
+    second = env.apply(pending)
     assert (first[0].reason[-1], second[0].reason[-1]) == ("1", "0")
     assert env.waiting(repository_of(env, number)) == ["catch-up"]
 
@@ -72,8 +72,8 @@ def test_uninstalling_drops_waiting_deliveries_and_removes_everything(env: AppEn
     assert [row.reason for row in env.rows(repository)][-2:] == ["the App is no longer installed there"] * 2
     assert env.removed_clones == [repository]
     assert env.waiting(foreign) == ["issues"]
-    assert [row.repository for row in env.register.repositories()] == [foreign]
-    assert env.register.state(number) == "gone"
+    assert [row.repository for row in env.installations.repositories()] == [foreign]
+    assert env.installations.state(number) == "gone"
     assert env.inbox.begin(take_lease(env.inbox, repository)) is None
     assert repository.text not in keys(env.inbox), "it has nothing to do any more"
     assert env.begin(foreign).deliveries
@@ -91,10 +91,14 @@ def test_a_suspended_installation_rests_until_it_is_unsuspended(env: AppEnvironm
         env.arrive(repository)
     env.github.tenants.suspend(number)
     assert apply_last(env) == ["the App is suspended there: deliveries dropped: 3"]
-    assert (env.register.state(number), env.waiting(repository), env.removed_clones) == ("suspended", [], [repository])
+    assert (env.installations.state(number), env.waiting(repository), env.removed_clones) == (
+        "suspended",
+        [],
+        [repository],
+    )
     env.github.tenants.unsuspend(number)
     assert apply_last(env) == ["the App is active: repositories to check: 1"]
-    assert (env.register.state(number), env.waiting(repository)) == ("active", ["catch-up"])
+    assert (env.installations.state(number), env.waiting(repository)) == ("active", ["catch-up"])
     assert env.tokens.grant(repository, env.clock.now).name == HELLO
 
 
@@ -135,7 +139,7 @@ def test_a_late_removal_drops_nothing(env: AppEnvironment) -> None:
     assert apply_last_first(env)[-1] == "the App can no longer see this repository"
     assert env.waiting(repository) == ["issues", "catch-up"]
     assert env.removed_clones == []
-    assert repository in [row.repository for row in env.register.repositories()]
+    assert repository in [row.repository for row in env.installations.repositories()]
 
 
 def test_a_late_suspension_drops_nothing(env: AppEnvironment) -> None:
@@ -147,7 +151,7 @@ def test_a_late_suspension_drops_nothing(env: AppEnvironment) -> None:
     env.arrive(repository)
     assert apply_last_first(env)[-1] == "out of date: GitHub says that the App is active there"
     assert env.waiting(repository) == ["issues", "catch-up"]
-    assert (env.register.state(number), env.removed_clones) == ("active", [])
+    assert (env.installations.state(number), env.removed_clones) == ("active", [])
 
 
 def test_a_deletion_of_a_repository_that_exists_again_drops_nothing(env: AppEnvironment) -> None:
@@ -208,7 +212,7 @@ def test_a_transferred_repository_moves_to_its_new_installation(env: AppEnvironm
     fresh = RepositoryKey(taker, old.number)
     assert (env.waiting(old), env.waiting(fresh), env.waiting(stays)) == ([], ["catch-up"], ["issues"])
     assert env.removed_clones == [old]
-    assert fresh in [row.repository for row in env.register.repositories()]
+    assert fresh in [row.repository for row in env.installations.repositories()]
     assert env.tokens.grant(fresh, env.clock.now).name == "octo-org/hello-world"
 
 
@@ -218,7 +222,7 @@ def test_a_deleted_repository_is_removed(env: AppEnvironment) -> None:
     env.arrive(repository)
     env.arrive(RepositoryKey(5, 0), "repository", "deleted", repository="50")
     assert apply_waiting(env, RepositoryKey(5, 0)) == ["the repository was deleted: deliveries dropped: 1"]
-    assert (env.register.repositories(), env.removed_clones) == ([], [repository])
+    assert (env.installations.repositories(), env.removed_clones) == ([], [repository])
 
 
 @pytest.mark.parametrize(
@@ -250,7 +254,7 @@ def test_an_event_affects_only_the_repositories_that_it_names(env: AppEnvironmen
 def test_an_event_is_not_marked_done_while_the_database_is_unreachable(env: AppEnvironment) -> None:
     env.arrive(RepositoryKey(5, 0), "installation", "deleted", account="octocat")
     with pytest.raises(WorldError):
-        apply_installation_events(env.begin(RepositoryKey(5, 0)), lost_inbox(), env.tokens, env.removed_clones.append)
+        env.apply(env.begin(RepositoryKey(5, 0)), inbox=lost_inbox())
 
 
 @pytest.mark.slow

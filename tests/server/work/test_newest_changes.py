@@ -28,7 +28,7 @@ def resync_later(env: AppEnvironment, resync_task: Resync) -> tuple[int, int]:
     """Resync a quarter of an hour after the last time; return the catch-ups, and the requests it cost."""
     env.clock.now += QUARTER
     env.github.clock.advance(QUARTER // 1000)
-    installation = env.register.repositories()[0].repository.installation
+    installation = env.installations.repositories()[0].repository.installation
     before = requests_used(env.github, installation)
     return resync_task.run(env.clock.now).caught_up, requests_used(env.github, installation) - before
 

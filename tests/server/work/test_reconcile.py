@@ -24,8 +24,7 @@ from bot.server.storage.deliveries import DeliveryFilter
 from bot.server.storage.installations import parse_estimate
 from bot.server.storage.queue import LEASE_DURATION
 from bot.server.work.policy import coalesce
-from bot.server.work.reconcile import RETRY_SECONDS, STORE_PAUSES, reconcile
-from bot.server.work.run import NOTHING_DUE
+from bot.server.work.reconcile import NOTHING_DUE, RETRY_SECONDS, STORE_PAUSES, reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import files_with
@@ -59,8 +58,7 @@ def flaky_harness(tmp_path: Path) -> Iterator[ServerHarness]:
 
 def due_at(harness: ServerHarness, repository: RepositoryKey) -> Instant:
     """Return when the repository is due, or when its lease expires; 0 without a key."""
-    with harness.env.inbox.database.transaction() as reading:
-        row = reading.row("select due from queue where key = :key", key=repository.text)
+    row = harness.env.inbox.database.row("select due from queue where key = :key", key=repository.text)
     return row["due"] if row else 0
 
 
@@ -82,8 +80,8 @@ def test_a_delivery_ends_in_a_comment_and_its_row_links_to_it(harness: ServerHar
     assert {name for name, _ in run.stages} >= {"token", "settings", "clone", "look", "plan", "push", "say"}
     assert run.reads
     assert run.writes
-    stored = harness.env.register.repository(harness.repository(project))
-    assert (stored.name, stored.private) == ("octo-org/app", True)
+    stored = harness.env.installations.repository(harness.repository(project))
+    assert (stored.name, stored.visibility) == ("octo-org/app", "private")
     assert stored.cursor
     assert harness.env.inbox.limits.remaining(CORE)[stored.repository.installation] > 0
 
@@ -249,7 +247,7 @@ def test_a_repository_that_the_app_can_no_longer_see_is_dropped(harness: ServerH
     harness.run(repository)
     assert [each.state for each in harness.env.rows(repository)] == ["dropped"]
     assert harness.comments(project, number) == []
-    assert (harness.env.register.repositories(), harness.cloned_repositories()) == ([], set())
+    assert (harness.env.installations.repositories(), harness.cloned_repositories()) == ([], set())
 
 
 @pytest.mark.slow
@@ -338,7 +336,7 @@ def test_a_run_that_lost_its_lease_stores_nothing_and_logs_it(
     assert (row.state, row.said, row.finished_at) == ("working", "", 0)
     assert [run.ended for run in harness.runs()] == [0]
     assert (
-        harness.env.register.repository(repository).last_run,
+        harness.env.installations.repository(repository).last_run,
         harness.env.inbox.counters.read(),
     ) == (0, {})
     reconcile(taken[0], harness.dependencies)
@@ -402,7 +400,7 @@ def test_other_repositories_are_handled_between_parts_of_a_long_history(harness:
     harness.deliver_events(large, Event("catch-up"))
     harness.run(harness.repository(large))
     assert reading_progress(harness, large), "there is more to read"
-    estimate = parse_estimate(harness.env.register.repository(harness.repository(large)).history)
+    estimate = parse_estimate(harness.env.installations.repository(harness.repository(large)).history)
     assert estimate
     assert (estimate.read > 0, estimate.left > 0) == (True, True)
     harness.pass_time(60)
@@ -417,7 +415,7 @@ def test_other_repositories_are_handled_between_parts_of_a_long_history(harness:
         harness.settle()
         harness.pass_time(60)
     assert reading_progress(harness, large) is None
-    assert harness.env.register.repository(harness.repository(large)).history == ""
+    assert harness.env.installations.repository(harness.repository(large)).history == ""
     assert len(harness.runs(harness.repository(large))) >= 3
     assert keys(harness.env.inbox) == set()
 
@@ -556,7 +554,7 @@ OPENED, EDITED, CLOSED = (issue_event(action) for action in ("opened", "edited",
 )
 def test_waiting_deliveries_are_coalesced(events: list[Event], expected: list[tuple[Event, list[int]]]) -> None:
     rows = [
-        Delivery(seq, f"1:{seq}", RepositoryKey(1, 2), event, "", True, "working", 0)
+        Delivery(f"1:{seq}", RepositoryKey(1, 2), event, seq=seq, state="working")
         for seq, event in enumerate(events, 1)
     ]
     assert [(group.event, [each.seq for each in group.deliveries]) for group in coalesce(rows)] == expected

@@ -26,7 +26,7 @@ def test_repositories_without_an_event_are_found_once_a_day(env: AppEnvironment)
     repository, other = RepositoryKey(number, env.github.repo.id), RepositoryKey(number, env.github.world.names[OTHER])
     env.github.hooks.deliveries.clear()
     assert (run_resync(env).caught_up, env.waiting(repository)) == (1, ["catch-up"])
-    assert env.register.repository(repository).name == HELLO
+    assert env.installations.repository(repository).name == HELLO
     env.github.tenants.add(number, [OTHER])
     env.github.hooks.deliveries.clear()
     later = min(2 * HOUR, DAY - 1 - env.clock.now % DAY)  # the test may run shortly before midnight
@@ -59,7 +59,7 @@ def test_an_uninstall_without_an_event_is_noticed(env: AppEnvironment) -> None:
     env.github.hooks.deliveries.clear()
     env.inbox.heartbeats.store(INSTALLATIONS_HEARTBEAT, {"day": 0})
     run_resync(env)
-    assert (env.register.repositories(), env.waiting(repository)) == ([], [])
+    assert (env.installations.repositories(), env.waiting(repository)) == ([], [])
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_an_installation_missing_from_the_list_is_not_assumed_to_be_gone(env: Ap
 
     with Silent(APP, key_pair()[0], env.github.url) as api:
         run_resync(env, api=api)
-    assert [row.repository for row in env.register.repositories()] == [repository]
+    assert [row.repository for row in env.installations.repositories()] == [repository]
     assert "issues" in env.waiting(repository)
     assert repository.installation in app.installations
 
@@ -88,8 +88,8 @@ def test_a_suspended_installation_is_left_alone(env: AppEnvironment) -> None:
     env.github.tenants.suspend(repository.installation)
     env.github.hooks.deliveries.clear()
     assert run_resync(env) == ResyncResult()
-    assert env.register.state(repository.installation) == "suspended"
-    assert [row.repository for row in env.register.repositories()] == [repository]
+    assert env.installations.state(repository.installation) == "suspended"
+    assert [row.repository for row in env.installations.repositories()] == [repository]
 
 
 def test_work_found_by_a_resync_comes_after_work_that_people_wait_for(env: AppEnvironment) -> None:
@@ -204,7 +204,7 @@ def test_a_repository_that_the_app_can_no_longer_see_is_removed(env: AppEnvironm
     env.github.tenants.remove(number, [HELLO])
     drop(env.inbox, [row.seq for row in env.rows(repository)], "for the test")
     run_resync(env, HOUR)
-    assert repository not in [row.repository for row in env.register.repositories()]
+    assert repository not in [row.repository for row in env.installations.repositories()]
     assert env.removed_clones == [repository]
 
 

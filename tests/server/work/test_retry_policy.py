@@ -40,7 +40,9 @@ NOW = 1_800_000_000_000
 
 
 def delivery(attempts: int = 0) -> Delivery:
-    return Delivery(7, "1:a", RepositoryKey(1, 2), Event("issues"), "", True, "working", NOW, attempts=attempts)
+    return Delivery(
+        "1:a", RepositoryKey(1, 2), Event("issues"), received_at=NOW, seq=7, state="working", attempts=attempts
+    )
 
 
 @pytest.mark.parametrize(

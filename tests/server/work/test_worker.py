@@ -15,7 +15,7 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
-from bot.server.model import Arrival, Lease, Note, RepositoryKey, Result, RunReport
+from bot.server.model import Delivery, Lease, Note, RepositoryKey, Result, RunReport
 from bot.server.storage.deliveries import MAX_SOLO_ATTEMPTS
 from bot.server.storage.heartbeats import OBSTACLE
 from bot.server.storage.inbox import Inbox
@@ -28,8 +28,8 @@ REPOSITORY = RepositoryKey(17, 4)
 HANGS = RepositoryKey(17, 99)
 
 
-def arrival(number: int, repository: RepositoryKey = REPOSITORY) -> Arrival:
-    return Arrival(f"1:{number}", repository, Event("issues", "opened", number))
+def arrival(number: int, repository: RepositoryKey = REPOSITORY) -> Delivery:
+    return Delivery(f"1:{number}", repository, Event("issues", "opened", number))
 
 
 class WorkerBench:
