@@ -57,6 +57,12 @@ def ending(hit: Hit, phrases: CommentPhrases) -> str:
     return what
 
 
+def closing_day(match: Match, phrases: CommentPhrases) -> str:
+    """That it is closed, and since when, without how it ended."""
+    what, when = phrases.words.texts["ended_closed"], _ended_at(match)
+    return phrases.words.say("dated", what=what, day=phrases.day(when)) if when else what
+
+
 def reopening(hit: Hit, phrases: CommentPhrases) -> str:
     """Since when it has been open again, and how it had ended before; "" if it was never closed."""
     earlier = hit.earlier

@@ -19,6 +19,7 @@ from bot.comment.outcome_text import (
     CommentPhrases,
     Hit,
     change_link,
+    closing_day,
     ending,
     ending_quote,
     first_release,
@@ -29,7 +30,7 @@ from bot.comment.outcome_text import (
 )
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationMatch, PageHit
 from bot.domain.change_state import number_of
-from bot.domain.reason import is_near
+from bot.domain.reason import is_near, is_told
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import OMISSION_MARK
 
@@ -97,14 +98,15 @@ def _in_brief(mention: Mention, phrases: CommentPhrases) -> str:
 
 def _seen_before(match: Match, phrases: CommentPhrases, first: str) -> Item:
     """``first``: the first line of the comment. What it quotes is not repeated."""
-    quote = ending_quote(match, phrases)
+    told, quote = ending(match, phrases), ending_quote(match, phrases)
+    tells = is_told(match.similarity, match.why)
     return _item(
         link=phrases.numbered(match.id, match.kind),
         open_pull=open_pull(match, phrases),
-        facts=[ending(match, phrases)],
-        quote="" if quote in first else quote,
+        facts=[told if tells else closing_day(match, phrases)],
+        quote=quote if tells and quote not in first else "",
         why=why(match.why, phrases),
-        **_folded(match, phrases),
+        **_folded(match, phrases, ended="" if tells else " ".join(filter(None, (told, quote)))),
     )
 
 
@@ -138,8 +140,10 @@ def _page(page: PageHit, phrases: CommentPhrases) -> Item:
     return _item(link=phrases.link_title(title, phrases.links.page(page.url)), quote=phrases.quote(page.excerpt))
 
 
-def _folded(hit: Hit, phrases: CommentPhrases, decisions: Sequence[str] = ()) -> dict[str, str | list[str]]:
-    """What is folded, and the line that unfolds it."""
+def _folded(
+    hit: Hit, phrases: CommentPhrases, decisions: Sequence[str] = (), ended: str = ""
+) -> dict[str, str | list[str]]:
+    """What is folded, and the line that unfolds it. ``ended``: how it ended, if its line does not say it."""
     changed, named = map(phrases.files, shown_files(hit))
     messages = _choose_turns(hit.conversation, phrases, MAX_FOLDED_CHARS - sum(map(len, decisions)))
     show = phrases.words.count("show", len(messages)) if messages else phrases.words.texts["show_more"]
@@ -147,15 +151,16 @@ def _folded(hit: Hit, phrases: CommentPhrases, decisions: Sequence[str] = ()) ->
         "changed": changed,
         "files": named,
         "decisions": list(decisions),
+        "ended": ended,
         "conversation": _conversation(messages),
-        "show": show if changed or named or decisions or messages else "",
+        "show": show if changed or named or decisions or messages or ended else "",
     }
 
 
 def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) -> Item:
     """One hit. Unknown values are empty strings, so that a template can use any key."""
     blank: Item = dict.fromkeys(
-        ("open_pull", "decision", "quote", "passage", "why", "show", "changed", "files", "conversation"), ""
+        ("open_pull", "decision", "quote", "passage", "why", "show", "changed", "files", "ended", "conversation"), ""
     )
     return {**blank, "decisions": [], "link": link, "facts": [fact for fact in facts or () if fact], **rest}
 

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 NEAR_SIMILARITY = 0.85
+TOLD_SIMILARITY = 0.75
+"""From this similarity on, how an issue ended stands on its line."""
+
 CUT = "…"
 """Stands for the words of an error that differ."""
 
@@ -29,3 +32,12 @@ def is_near(similarity: float, why: Iterable[str]) -> bool:
     11 wrong, and 1 of 11 once issues that only have words, names or parts of an error in common got none.
     """
     return similarity >= NEAR_SIMILARITY or any(reason.startswith("same ") and CUT not in reason for reason in why)
+
+
+def is_told(similarity: float, why: Iterable[str]) -> bool:
+    """Whether the line of an older issue tells how it ended; otherwise only a reader who unfolds it sees that.
+
+    What was said there reads as an answer to the new issue. Of seven quotations under issues that were less similar
+    than this, and not nearly the same, a reader of 57 comments found four misleading; of three above it, none.
+    """
+    return similarity >= TOLD_SIMILARITY or is_near(similarity, why)

@@ -149,6 +149,21 @@ def test_an_ending_is_bold_only_if_the_issue_is_nearly_the_same() -> None:
         assert ("**" in ending, "fixed" in ending) == (expected, True), why
 
 
+def test_the_ending_of_an_issue_that_is_only_somewhat_alike_is_folded() -> None:
+    """Next to its title it reads as an answer to the new issue."""
+    declined = quoted_outcome(OutcomeKind.NOT_PLANNED)
+    for why, similarity, is_told in (
+        (("both titles say END_STREAM flag",), 0.74, False),
+        (("both titles say END_STREAM flag",), 0.75, True),
+        (("same error `E42`",), 0.66, True),
+    ):
+        shown = item_of(closed_match(declined, why=why, similarity=similarity))
+        facts, ended = (report(str(shown[name])).text for name in ("facts", "ended"))
+        assert ("declined" in facts, bool(shown["quote"]), "declined" in ended) == (is_told, is_told, not is_told), why
+        assert "3 May 2025" in facts
+        assert shown["show"]
+
+
 def test_a_quote_does_not_repeat_that_nobody_answered() -> None:
     for sentence in ("No response for months, closing.", "这个问题长期没有讨论，这里先做关闭处理了"):
         assert item_of(closed_match(quoted_outcome(OutcomeKind.STALE, sentence)))["quote"] == "", sentence
