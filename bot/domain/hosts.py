@@ -18,10 +18,11 @@ def is_hosted(host: str) -> bool:
 SLUG = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}"
 """The pattern of OWNER/NAME, for ``re.ASCII``."""
 
-_SSH_ALIASES = {"ssh.github.com": GITHUB_HOST, "www.github.com": GITHUB_HOST, "altssh.gitlab.com": "gitlab.com"}
+_HOST_ALIASES = {"ssh.github.com": GITHUB_HOST, "www.github.com": GITHUB_HOST, "altssh.gitlab.com": "gitlab.com"}
 _SSH_SCHEMES = ("ssh", "git", "git+ssh")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})", re.ASCII)
 _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})", re.ASCII)
+"""``git@HOST:OWNER/NAME.git``, which is not a URL."""
 
 
 def parse_remote_url(address: str) -> tuple[str, str] | None:
@@ -45,5 +46,5 @@ def parse_remote_url(address: str) -> tuple[str, str] | None:
         return None
     if not re.fullmatch(SLUG, repository, re.ASCII):
         return None
-    host = _SSH_ALIASES.get(host.lower(), host.lower())
+    host = _HOST_ALIASES.get(host.lower(), host.lower())
     return f"{'http' if scheme == 'http' else 'https'}://{host}{port if is_web else ''}", repository

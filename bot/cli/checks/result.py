@@ -51,9 +51,6 @@ def abbreviate(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(f"{name:.120}" for name in listed[:most]) + more
 
 
-"""``git@HOST:OWNER/NAME.git``, which is not a URL."""
-
-
 @dataclass(frozen=True, slots=True)
 class RepositoryLinks:
     """A repository on its server, or a store in the folder ``store`` (the other fields are then unused).
